@@ -1,0 +1,1 @@
+//! The client library: operations as straight-line code over any transport.

@@ -1,0 +1,1 @@
+//! The one TOML file that describes a cluster.

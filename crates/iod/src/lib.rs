@@ -1,0 +1,1 @@
+//! The I/O daemon: objects on a local file system.

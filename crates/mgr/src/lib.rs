@@ -1,0 +1,1 @@
+//! The manager: name space, attributes, placement, locks and sessions.

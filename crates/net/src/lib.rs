@@ -1,0 +1,1 @@
+//! How messages move: transports, the server reactor, connections and calls.

@@ -1,0 +1,3 @@
+//! The `pvfs` executable.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! A whole cluster inside one test: seeded network, disks and crashes.

@@ -1,0 +1,1 @@
+//! What is said between clients and daemons: frames, operations, attributes, errors, tokens.
