@@ -1,1 +1,16 @@
-//! How messages move: transports, the server reactor, connections and calls.
+//! How messages move: transports, the server's reactor, the client's lanes.
+//!
+//! ```text
+//!   client                                             daemon
+//!   runtime (poll, timers)                             reactor (epoll, one per thread)
+//!     lane: frames on one stream  <--- stream --->       connection: frames on one stream
+//!       call: deadline, resend, retry                      gate: hello, sessions, lockout
+//!                                                            service: manager or iod
+//! ```
+//!
+//! A [`stream::Stream`] moves bytes without ever blocking: TCP, AF_UNIX, or memory with a seed. Everything
+//! above it is the same code for all of them, so a simulated cluster runs what a real one runs.
+
+pub mod buffer;
+pub mod service;
+pub mod stream;

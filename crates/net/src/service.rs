@@ -1,0 +1,149 @@
+//! What a daemon does with requests, seen from the network.
+//!
+//! A reactor gathers the complete requests of all connections that were ready at once (a *round*) and hands
+//! them over together, so that a manager can execute them as one group. A request is either answered in
+//! the round or later, from any thread, by its [`Ticket`].
+
+use std::sync::Arc;
+
+use pvfs_wire::ops::Hello;
+use pvfs_wire::token::Session;
+use pvfs_wire::{Errno, Header, Operation, Wire};
+
+use crate::buffer::Buffer;
+
+/// A connection of this daemon, never reused.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
+pub struct ConnectionId(pub u64);
+
+/// The client at the other end, as its hello said.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Peer {
+    /// Its connection to us.
+    pub connection: ConnectionId,
+    /// The client process.
+    pub client: u64,
+    /// Which of its connections.
+    pub lane: u32,
+    /// Where it comes from: an IP address or `unix`.
+    pub address: String,
+}
+
+/// A request that arrived completely and passed the gate.
+pub struct Request<'a> {
+    /// Who sent it.
+    pub peer: &'a Arc<Peer>,
+    /// On whose behalf; absent only for the operations that need no session.
+    pub session: Option<&'a Arc<Session>>,
+    /// Its header; `header.timeout_ms` says how long the sender still waits.
+    pub header: Header,
+    /// The operation's record, checked against its checksum.
+    pub body: &'a [u8],
+    /// File data, checked against its checksum where it has one.
+    pub data: &'a [u8],
+    /// Where a reply after this round goes.
+    pub ticket: Ticket,
+}
+
+/// An answer on its way out.
+pub struct Response {
+    /// Zero or an error number.
+    pub status: Errno,
+    /// The operation's reply record; empty with an error.
+    pub body: Vec<u8>,
+    /// File data.
+    pub data: Option<Buffer>,
+}
+
+impl Response {
+    /// Success, with a reply record.
+    pub fn done<O: Operation>(reply: &O::Reply) -> Self {
+        Self { status: pvfs_wire::OK, body: reply.to_bytes(), data: None }
+    }
+
+    /// Success, with a reply record and data.
+    pub fn with_data<O: Operation>(reply: &O::Reply, data: Buffer) -> Self {
+        Self { data: Some(data), ..Self::done::<O>(reply) }
+    }
+
+    /// Failure.
+    pub fn failed(status: Errno) -> Self {
+        Self { status, body: Vec::new(), data: None }
+    }
+}
+
+/// The obligation to answer one request. Dropped unanswered it answers EIO, so that no client ever
+/// waits for a request that was lost in the daemon.
+pub struct Ticket {
+    header: Header,
+    connection: ConnectionId,
+    desk: Option<Arc<dyn Desk>>,
+}
+
+/// Where replies are handed in; a reactor's mailbox, or the simulator's.
+pub trait Desk: Send + Sync {
+    /// Queues the reply to `request` on `connection`, and wakes whoever sends it. Called from any thread.
+    /// A connection that is gone swallows it.
+    fn reply(&self, connection: ConnectionId, request: &Header, response: Response);
+}
+
+impl Ticket {
+    /// For the reactor: a ticket for the request with this header.
+    pub fn new(connection: ConnectionId, header: Header, desk: Arc<dyn Desk>) -> Self {
+        Self { header, connection, desk: Some(desk) }
+    }
+
+    /// Answers.
+    pub fn reply(mut self, response: Response) {
+        if let Some(desk) = self.desk.take() {
+            desk.reply(self.connection, &self.header, response);
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(desk) = self.desk.take() {
+            desk.reply(self.connection, &self.header, Response::failed(Errno::EIO));
+        }
+    }
+}
+
+/// How a client's connection ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Departure {
+    /// The other end closed it: the process ended, or gave this lane up.
+    Closed,
+    /// It broke, or broke the rules: the process may well live on.
+    Broken,
+    /// A newer incarnation of the same lane took its place.
+    Replaced,
+}
+
+/// What a daemon adds to the welcome of a client.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Reception {
+    /// See [`pvfs_wire::ops::Welcome::lease_kept`].
+    pub lease_kept: bool,
+    /// See [`pvfs_wire::ops::Welcome::generation`].
+    pub generation: u32,
+    /// See [`pvfs_wire::ops::Welcome::map_version`].
+    pub map_version: u32,
+    /// See [`pvfs_wire::ops::Welcome::lease_ms`].
+    pub lease_ms: u32,
+}
+
+/// A daemon, as the network sees it. Called by several reactor threads at once.
+pub trait Service: Send + Sync + 'static {
+    /// A client said hello; the error refuses it.
+    fn arrived(&self, peer: &Arc<Peer>, hello: &Hello) -> Result<Reception, Errno>;
+
+    /// A client's connection is over.
+    fn departed(&self, peer: &Arc<Peer>, how: Departure);
+
+    /// Serves the requests of one round. Those whose tickets are not used are answered EIO.
+    fn serve(&self, round: Vec<Request<'_>>);
+
+    /// Called about ten times a second by one reactor, for leases and other clocks.
+    fn tick(&self);
+}

@@ -1,0 +1,83 @@
+//! Moving data between a client and the object one iod holds of a file.
+//!
+//! A request names the file's bytes by `regions` (offsets in the file) and the iod's `slot`; the iod
+//! intersects them with its strips. Data travels in logical order with nothing in between.
+
+use pvfs_layout::Regions;
+
+use crate::codec::Bytes;
+use crate::record;
+
+record! {
+    /// The right to do it: a capability shown once per connection, then referred to by number.
+    pub struct Access {
+        /// The client's number for the capability on this connection.
+        pub number: u32,
+        /// The capability, the first time or after it was renewed. An unknown number without it is
+        /// answered with ENOKEY, an expired one with EKEYEXPIRED.
+        pub token: Option<Bytes>,
+    }
+}
+
+record! {
+    /// Reads. The data of the reply are the bytes of `regions` on this slot, in logical order,
+    /// up to the first one at or beyond the object's local size.
+    pub struct Read {
+        /// The right.
+        pub access: Access,
+        /// The iod's position in the file's list.
+        pub slot: u32,
+        /// Which bytes of the file.
+        pub regions: Regions,
+    }
+}
+
+record! {
+    /// The data follow.
+    pub struct ReadDone {
+        /// The object's size, to tell holes from the end of the file.
+        pub local_size: u64,
+    }
+}
+
+record! {
+    /// Writes the request's data, which are the bytes of `regions` on this slot in logical order.
+    pub struct Write {
+        /// The right.
+        pub access: Access,
+        /// The iod's position in the file's list.
+        pub slot: u32,
+        /// Which bytes of the file.
+        pub regions: Regions,
+        /// Whether the reply waits until they are on stable storage (O_SYNC).
+        pub sync: bool,
+    }
+}
+
+record! {
+    /// Written, or truncated.
+    pub struct Written {
+        /// The object's size now.
+        pub local_size: u64,
+    }
+}
+
+record! {
+    /// Cuts or extends the object to its part of a file of `size` bytes. Zeros appear when it grows.
+    pub struct TruncateObject {
+        /// The right.
+        pub access: Access,
+        /// The iod's position in the file's list.
+        pub slot: u32,
+        /// The new size of the whole file.
+        pub size: u64,
+    }
+}
+
+record! {
+    /// Waits until everything written to the object is on stable storage.
+    pub struct Sync {
+        /// The right.
+        pub access: Access,
+    }
+}

@@ -1,0 +1,89 @@
+//! Advisory locks: byte ranges (fcntl, OFD) and whole files (flock), cluster-wide.
+
+use crate::handle::Handle;
+use crate::{choice, record};
+
+choice! {
+    /// The two families of locks, which do not see each other.
+    pub enum LockFamily {
+        /// fcntl(2): byte ranges; a range of one owner is split and merged.
+        Range = 1,
+        /// flock(2): the whole file.
+        Flock = 2,
+    }
+}
+
+choice! {
+    /// What is done to the range.
+    pub enum LockKind {
+        /// Shared with other readers.
+        Read = 1,
+        /// Exclusive.
+        Write = 2,
+        /// Given up.
+        Unlock = 3,
+    }
+}
+
+record! {
+    /// Takes or gives up a lock.
+    pub struct Lock {
+        /// Which file.
+        pub handle: Handle,
+        /// Which family.
+        pub family: LockFamily,
+        /// The owner within this client (a process for fcntl, an open file for OFD and flock).
+        pub owner: u64,
+        /// The process that F_GETLK names.
+        pub pid: u32,
+        /// What to do.
+        pub kind: LockKind,
+        /// First byte.
+        pub start: u64,
+        /// One past the last byte; `u64::MAX` reaches to the end of all files.
+        pub end: u64,
+        /// How long the manager may hold the request back until the lock is free; then EAGAIN.
+        /// A caller that blocks for longer asks again, so that it stays interruptible.
+        pub wait_ms: u32,
+    }
+}
+
+record! {
+    /// Would this lock be granted (F_GETLK)?
+    pub struct TestLock {
+        /// Which file.
+        pub handle: Handle,
+        /// Which family.
+        pub family: LockFamily,
+        /// Whose locks do not count.
+        pub owner: u64,
+        /// Read or write.
+        pub kind: LockKind,
+        /// First byte.
+        pub start: u64,
+        /// One past the last byte.
+        pub end: u64,
+    }
+}
+
+record! {
+    /// The answer.
+    pub struct LockTest {
+        /// A lock in the way, if any.
+        pub conflict: Option<HeldLock>,
+    }
+}
+
+record! {
+    /// A lock somebody holds.
+    pub struct HeldLock {
+        /// Read or write.
+        pub kind: LockKind,
+        /// First byte.
+        pub start: u64,
+        /// One past the last byte.
+        pub end: u64,
+        /// The process, as its node numbers it.
+        pub pid: u32,
+    }
+}

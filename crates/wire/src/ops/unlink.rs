@@ -1,0 +1,31 @@
+//! Removing names.
+
+use super::Target;
+use crate::handle::Handle;
+use crate::record;
+
+record! {
+    /// Removes a name that is no directory. The data go when no name and no open is left.
+    pub struct Unlink {
+        /// The name.
+        pub target: Target,
+    }
+}
+
+record! {
+    /// Removes an empty directory.
+    pub struct Rmdir {
+        /// Its name.
+        pub target: Target,
+    }
+}
+
+record! {
+    /// The name is gone.
+    pub struct Unlinked {
+        /// What it named.
+        pub handle: Handle,
+        /// Names the object still has.
+        pub nlink: u32,
+    }
+}
