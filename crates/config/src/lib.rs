@@ -1,1 +1,47 @@
 //! The one TOML file that describes a cluster.
+//!
+//! ```text
+//! cluster.toml --[file]--> ClusterFile --[check]--> Cluster --> daemons, clients, commands
+//!                (serde: keys, types)   (sense, across keys)
+//!                                         |   ^
+//!                                  [write]+   +--[recipe] <-- host lists (genconfig, up)
+//! ```
+//!
+//! Whoever holds a [`Cluster`] may rely on it: names are unique, addresses parse and can be reached
+//! from elsewhere, the striping fits the iods. Every refusal is one [`ConfigError`], whose text is
+//! one sentence that says what to write instead. Keys and units: docs/configuration.md.
+
+#![forbid(unsafe_code)]
+
+mod amount;
+mod check;
+mod cluster;
+#[cfg(test)]
+mod documented;
+mod endpoint;
+mod error;
+mod explain;
+mod file;
+mod find;
+mod hosts;
+mod key;
+mod recipe;
+mod reload;
+mod uids;
+mod write;
+
+pub use amount::{AmountError, ByteSize, format_duration, parse_duration};
+pub use cluster::{
+    Agent, Cluster, Defaults, Distribution, Durability, Filesystem, LogLevel, Security,
+    SecurityMode, Server,
+};
+pub use endpoint::{Endpoint, EndpointError, UNIX_PATH_BYTES_MAX};
+pub use error::ConfigError;
+pub use find::{CONFIG_VARIABLE, find};
+pub use hosts::{HOSTS_MAX, HostListError, compact, expand};
+pub use ipnet::IpNet;
+pub use key::{ClusterKey, KeyError};
+pub use recipe::{Recipe, random_uuid};
+pub use reload::{Change, Effect, Reload};
+pub use uids::{UidRange, UidRangeError};
+pub use uuid::Uuid;

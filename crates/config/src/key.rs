@@ -1,0 +1,202 @@
+//! The cluster key: 32 random bytes that every daemon holds and no user may read.
+//!
+//! The file is one line of 64 hexadecimal digits with mode 0600. Reading refuses a file that group
+//! or others could read or change, because whoever holds the key can be anybody.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The secret that daemons and agents of one cluster share.
+#[derive(Clone, Eq, PartialEq)]
+pub struct ClusterKey([u8; KEY_BYTES]);
+
+/// Why a key file was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// Not there, or not readable by this user.
+    #[error("cannot read the cluster key {}: {source}; \
+             run this as the user of the daemons, or copy the key here with mode 0600", path.display())]
+    Unreadable {
+        /// The key file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Group or others may read or change it.
+    #[error("the cluster key {0} has mode {mode:04o}, open to others than its owner; run chmod 600 {0}", path.display())]
+    Exposed {
+        /// The key file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// Not 64 hexadecimal digits.
+    #[error("{} is not a cluster key; \
+             it must hold one line of 64 hexadecimal digits, as pvfs genconfig writes it", path.display())]
+    Malformed {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// It exists already, and replacing it would lock out a running cluster.
+    #[error("the cluster key {0} exists already; keep it, or move it away first", path.display())]
+    Exists {
+        /// The key file.
+        path: PathBuf,
+    },
+    /// It could not be written.
+    #[error("cannot write the cluster key {}: {source}; choose another directory", path.display())]
+    Unwritable {
+        /// The key file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system gave no random bytes.
+    #[error("the system gave no random bytes: {0}; check that getrandom(2) is allowed here")]
+    NoRandom(getrandom::Error),
+}
+
+impl ClusterKey {
+    /// A new key from the system's random source.
+    pub fn generate() -> Result<Self, KeyError> {
+        let mut bytes = [0; KEY_BYTES];
+        getrandom::fill(&mut bytes).map_err(KeyError::NoRandom)?;
+        Ok(Self(bytes))
+    }
+
+    /// The key with these bytes, for tests and for keys that do not live in a file.
+    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
+        Self(bytes)
+    }
+
+    /// The secret itself.
+    pub fn bytes(&self) -> &[u8; KEY_BYTES] {
+        &self.0
+    }
+
+    /// Reads a key file, refusing one that others may read or change.
+    pub fn read(path: &Path) -> Result<Self, KeyError> {
+        let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        // Asked of the open file, so that it cannot be exchanged between the look and the reading.
+        let mode = file.metadata().map_err(unreadable)?.mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Exposed { path: path.to_owned(), mode });
+        }
+        let mut text = Vec::new();
+        file.take(KEY_FILE_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
+        let malformed = || KeyError::Malformed { path: path.to_owned() };
+        parse_hex(text.trim_ascii()).map(Self).ok_or_else(malformed)
+    }
+
+    /// Writes a key file that must not exist yet, with mode 0600 from its first moment.
+    pub fn write_new(&self, path: &Path) -> Result<(), KeyError> {
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let written = created.and_then(|mut file| {
+            writeln!(file, "{}", self.hex())?;
+            file.sync_all()
+        });
+        written.map_err(|source| match source.kind() {
+            io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
+            _ => KeyError::Unwritable { path: path.to_owned(), source },
+        })
+    }
+
+    fn hex(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl fmt::Debug for ClusterKey {
+    /// Never the secret: debug output ends up in logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClusterKey(..)")
+    }
+}
+
+fn parse_hex(text: &[u8]) -> Option<[u8; KEY_BYTES]> {
+    let mut bytes = [0; KEY_BYTES];
+    if text.len() != 2 * KEY_BYTES {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(text.chunks(2)) {
+        *byte = nibble(digits[0])? << 4 | nibble(digits[1])?;
+    }
+    Some(bytes)
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+const KEY_BYTES: usize = 32;
+/// A key and a newline fit many times; a device or a log named by mistake is not read on and on.
+const KEY_FILE_BYTES_MAX: u64 = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn key_file(text: &str, mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cluster.key");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn a_written_key_is_private_and_reads_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cluster.key");
+        let key = ClusterKey::generate().unwrap();
+        key.write_new(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        assert_eq!(ClusterKey::read(&path).unwrap(), key);
+        assert_ne!(ClusterKey::generate().unwrap(), key);
+    }
+
+    #[test]
+    fn an_existing_key_is_never_replaced() {
+        let (_directory, path) = key_file("kept", 0o600);
+        let said = ClusterKey::from_bytes([7; 32]).write_new(&path).unwrap_err().to_string();
+        assert!(said.contains("exists already; keep it"), "{said}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "kept");
+    }
+
+    #[test]
+    fn a_key_open_to_others_is_refused() {
+        for mode in [0o640, 0o604, 0o620, 0o601, 0o777] {
+            let (_directory, path) = key_file(&"ab".repeat(32), mode);
+            let said = ClusterKey::read(&path).unwrap_err().to_string();
+            let expected =
+                format!("has mode {mode:04o}, open to others than its owner; run chmod 600");
+            assert!(said.contains(&expected), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_key_is_refused() {
+        for text in ["", "ab", &"zz".repeat(32), &"ab".repeat(33), &"x".repeat(4096)] {
+            let (_directory, path) = key_file(text, 0o600);
+            let said = ClusterKey::read(&path).unwrap_err().to_string();
+            assert!(
+                said.contains(
+                    "is not a cluster key; \
+             it must hold"
+                ),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_secret_is_not_in_debug_output() {
+        assert_eq!(format!("{:?}", ClusterKey::from_bytes([7; 32])), "ClusterKey(..)");
+    }
+}
