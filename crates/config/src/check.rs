@@ -10,6 +10,7 @@ use crate::explain::refusal;
 use crate::file::{
     AgentTable, ClusterFile, DefaultsTable, FilesystemTable, SecurityTable, ServerTable,
 };
+use pvfs_layout::{FILE_SIZE_MAX, SLOTS_MAX, Scheme};
 use std::collections::HashSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -153,11 +154,14 @@ impl Checker<'_> {
     }
 
     fn defaults(&self, table: DefaultsTable, iods: usize) -> Checked<Defaults> {
+        let ssize = self.strip_size(&table.ssize, iods)?;
+        let pcount = self.index_or_any(&table.pcount, 1, iods as i64)?;
+        let slots = pcount.unwrap_or(iods as u32);
         Ok(Defaults {
-            ssize: self.strip_size(&table.ssize, iods)?,
-            pcount: self.index_or_any(&table.pcount, 1, iods as i64)?,
+            ssize,
+            pcount,
             base: self.index_or_any(&table.base, 0, iods as i64 - 1)?,
-            distribution: table.distribution,
+            distribution: self.distribution(&table.distribution, ssize, slots)?,
             durability: table.durability,
             commit_interval: self.within(&table.commit_interval_s, DEADLINE)?,
             data_deadline: self.within(&table.data_deadline_s, DEADLINE)?,
@@ -172,7 +176,7 @@ impl Checker<'_> {
         let stripe = ssize.get_ref().0.checked_mul(iods as u64);
         match stripe {
             Some(0) => self.refuse(ssize, "ssize = 0 holds no byte; write a size such as \"64K\""),
-            Some(bytes) if bytes <= i64::MAX as u64 => Ok(*ssize.get_ref()),
+            Some(bytes) if bytes <= FILE_SIZE_MAX => Ok(*ssize.get_ref()),
             _ => self.refuse(
                 ssize,
                 format!(
@@ -181,6 +185,23 @@ impl Checker<'_> {
                     ssize.get_ref()
                 ),
             ),
+        }
+    }
+
+    /// The strip size is a key of its own, so that there is one place to look it up and change it.
+    fn distribution(&self, text: &Spanned<String>, ssize: ByteSize, slots: u32) -> Checked<Scheme> {
+        if text.get_ref().contains("ssize") {
+            let reason = "the distribution names a strip size; write it once, in the key ssize";
+            return self.refuse(text, reason);
+        }
+        let scheme: Scheme = match text.get_ref().parse() {
+            Ok(scheme) => scheme,
+            Err(error) => return self.refuse(text, format!("{error}; {DISTRIBUTIONS}")),
+        };
+        let scheme = scheme.with_ssize(ssize.0);
+        match scheme.over(slots) {
+            Ok(_) => Ok(scheme),
+            Err(error) => self.refuse(text, format!("{error}; {DISTRIBUTIONS}")),
         }
     }
 
@@ -305,8 +326,10 @@ fn claim<T>(
     (value.span().start, what, text(value.get_ref()))
 }
 
-/// A slot number travels in 16 bits.
-const IODS_MAX: usize = 65_535;
+/// As many as one file can have.
+const IODS_MAX: usize = SLOTS_MAX as usize;
+const DISTRIBUTIONS: &str =
+    "write simple_stripe, basic, two_d:groups=2,factor=256 or varstrip:0=32K,1=64K";
 const NAME_BYTES_MAX: usize = 64;
 const SECOND: Duration = Duration::from_secs(1);
 /// Shorter ones fail on a busy machine by themselves; longer ones are no promise to anybody.

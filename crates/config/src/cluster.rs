@@ -10,6 +10,7 @@ use crate::explain::explain;
 use crate::key::{ClusterKey, KeyError};
 use crate::uids::UidRange;
 use ipnet::IpNet;
+use pvfs_layout::{Placement, Scheme};
 use serde::de::{self, Deserialize, Deserializer};
 use siphasher::sip::SipHasher13;
 use std::fmt;
@@ -83,8 +84,8 @@ pub struct Defaults {
     pub pcount: Option<u32>,
     /// The iod of the first strip; `None` means chosen by space.
     pub base: Option<u32>,
-    /// How strips are dealt.
-    pub distribution: Distribution,
+    /// How strips are dealt; strips of `ssize` bytes where they have one size.
+    pub distribution: Scheme,
     /// What of metadata survives a power loss.
     pub durability: Durability,
     /// The longest time data waits before it is synced.
@@ -170,16 +171,6 @@ words! {
         None = "none",
         /// By the cluster key.
         Psk = "psk",
-    }
-}
-
-words! {
-    /// How strips are dealt to iods where nothing else is said.
-    Distribution, "a default distribution" {
-        /// Round robin from the base iod.
-        SimpleStripe = "simple_stripe",
-        /// The whole file on one iod.
-        Basic = "basic",
     }
 }
 
@@ -281,6 +272,13 @@ impl Security {
     pub fn admits(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks.is_empty() || self.networks.iter().any(|network| network.contains(&address))
+    }
+}
+
+impl Defaults {
+    /// Where files lie that are created without a wish. The strip size is in the distribution.
+    pub fn placement(&self) -> Placement {
+        Placement { base: self.base, pcount: self.pcount, ssize: None }
     }
 }
 

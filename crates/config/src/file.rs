@@ -5,7 +5,7 @@
 //! docs/configuration.md, and a test holds the two together.
 
 use crate::amount::{ByteSize, Hours, Minutes, Seconds};
-use crate::cluster::{Distribution, Durability, LogLevel};
+use crate::cluster::{Durability, LogLevel};
 use crate::endpoint::Endpoint;
 use crate::uids::UidRange;
 use ipnet::IpNet;
@@ -68,7 +68,7 @@ pub(crate) struct DefaultsTable {
     pub ssize: Spanned<ByteSize>,
     pub pcount: Spanned<i64>,
     pub base: Spanned<i64>,
-    pub distribution: Distribution,
+    pub distribution: Spanned<String>,
     pub durability: Durability,
     pub commit_interval_s: Spanned<Seconds>,
     pub data_deadline_s: Spanned<Seconds>,
@@ -121,7 +121,7 @@ impl Default for DefaultsTable {
             ssize: absent(ByteSize(64 << 10)),
             pcount: absent(-1),
             base: absent(-1),
-            distribution: Distribution::SimpleStripe,
+            distribution: absent("simple_stripe".to_owned()),
             durability: Durability::Local,
             commit_interval_s: seconds(5),
             data_deadline_s: seconds(30),

@@ -119,7 +119,8 @@ impl Reload {
         self.note("defaults.ssize", &old.ssize, &new.ssize, effect, reason);
         self.note("defaults.pcount", &old.pcount, &new.pcount, effect, reason);
         self.note("defaults.base", &old.base, &new.base, effect, reason);
-        self.note("defaults.distribution", &old.distribution, &new.distribution, effect, reason);
+        let scheme = old.distribution.clone().with_ssize(new.ssize.0);
+        self.note("defaults.distribution", &scheme, &new.distribution, effect, reason);
         self.note("defaults.durability", &old.durability, &new.durability, effect, reason);
         let times = [
             ("defaults.commit_interval_s", old.commit_interval, new.commit_interval),

@@ -5,6 +5,7 @@
 
 use crate::amount::{ByteSize, HOUR_MS, MINUTE_MS, SECOND_MS, format_duration};
 use crate::cluster::{Agent, Cluster, Defaults, Filesystem, Security, Server};
+use pvfs_layout::Scheme;
 use std::fmt::{self, Display, Formatter, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -82,8 +83,8 @@ impl Text<'_> {
         key(
             f,
             "distribution",
-            &quote(defaults.distribution),
-            "simple_stripe or basic (one iod per file)",
+            &quote(without_ssize(&defaults.distribution)),
+            "simple_stripe, basic, two_d:... or varstrip:...",
         )?;
         key(
             f,
@@ -175,6 +176,15 @@ fn time(time: Duration, unit_ms: u64) -> String {
     match ms.is_multiple_of(unit_ms) {
         true => (ms / unit_ms).to_string(),
         false => quote(format_duration(time)),
+    }
+}
+
+/// The strip size is written as a key of its own.
+fn without_ssize(scheme: &Scheme) -> String {
+    match scheme {
+        Scheme::SimpleStripe { .. } => "simple_stripe".to_owned(),
+        Scheme::TwoD { groups, factor, .. } => format!("two_d:groups={groups},factor={factor}"),
+        Scheme::Varstrip { .. } | Scheme::Basic => scheme.to_string(),
     }
 }
 

@@ -175,10 +175,19 @@ fn values() {
         "base = 2",
         "8: 2 does not fit this cluster; write 0 to 1, or -1 to leave the choice to pvfs",
     );
+    let distributions =
+        "write simple_stripe, basic, two_d:groups=2,factor=256 or varstrip:0=32K,1=64K";
+    for (distribution, reason) in [
+        ("raid", "unknown distribution `raid`; there are simple_stripe, varstrip, two_d and basic"),
+        ("varstrip:0=1,1=1,2=1", "varstrip needs 3 iods, not 2"),
+    ] {
+        let sentence = format!("8: {reason}; {distributions}");
+        refuses("ssize = \"64K\"", &format!("distribution = \"{distribution}\""), &sentence);
+    }
     refuses(
         "ssize = \"64K\"",
-        "distribution = \"raid\"",
-        "8: \"raid\" is not a default distribution; write simple_stripe or basic",
+        "distribution = \"simple_stripe:ssize=1M\"",
+        "8: the distribution names a strip size; write it once, in the key ssize",
     );
     refuses(
         "ssize = \"64K\"",
