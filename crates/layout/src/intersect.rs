@@ -47,6 +47,9 @@ pub struct StreamPiece {
 ///
 /// The work is in proportion to the regions, not to the strips; runs of small strided blocks on
 /// other slots are skipped. Takes no memory. May own the access or borrow it.
+///
+/// One call of `next` may look at every region, when none is here or all of them join; a server
+/// bounds that by the `regions_max` of [`Regions::decode`].
 #[derive(Clone, Debug)]
 pub struct Intersection<D: Borrow<Dist>, R: Borrow<Regions>>(Joined<LocalPieces<D, R>>);
 

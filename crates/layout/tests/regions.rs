@@ -92,6 +92,17 @@ fn strides_without_gaps_fold_into_one_region() {
     assert_eq!(regions.as_contiguous(), Some(Region { offset: 16, len: 8 << 50 }));
 }
 
+/// Levels that only repeat once, or go on where the one inside them ends, say nothing.
+#[test]
+fn one_access_has_one_description() {
+    let strided = |levels: &[(u64, u64)]| Regions::strided(0, 4, &levels_of(levels)).unwrap();
+    let plain = strided(&[(8, 12)]);
+    assert_eq!(strided(&[(8, 4), (32, 3)]), plain);
+    assert_eq!(strided(&[(99, 1), (8, 12), (5, 1)]), plain);
+    assert_eq!(strided(&[(4, 1), (8, 6), (48, 2), (7, 1)]), plain);
+    assert_eq!(strided(&[(8, 1)]), Regions::contiguous(0, 4).unwrap());
+}
+
 /// A column of a matrix at a time: each outer step goes back to the first row.
 #[test]
 fn an_outer_stride_may_go_backwards() {

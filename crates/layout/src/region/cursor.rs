@@ -35,7 +35,7 @@ impl Cursor {
     pub(crate) fn skip_below(&mut self, regions: &Regions, until: u64) {
         if let Shape::Strided(strided) = &regions.0 {
             let blocks = strided.blocks_below(strided.start + self.position, until);
-            self.position = (self.position + blocks * strided.block).min(strided.len());
+            self.position += blocks * strided.block;
         }
     }
 }
