@@ -26,8 +26,9 @@ pub struct Level {
     pub count: u64,
 }
 
-/// The logical partition of PVFS 1 (its `fpart`): groups of `gsize` bytes, `stride` apart, without
-/// end; or, nested, `ngroups` of them every `gstride` bytes.
+/// The logical partition of PVFS 1: groups of `gsize` bytes, `stride` apart, without end (paper 000,
+/// figure 3). Nested, the file is `ngroups` such groups every `gstride` bytes; the paper leaves that
+/// form out, and this reading of it is ours.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Partition {
     /// Where in the file the first group is.
