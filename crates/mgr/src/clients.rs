@@ -1,0 +1,334 @@
+//! Which clients are there, and when one that is not has lost its lease.
+//!
+//! ```text
+//!            arrived                 last connection closed: 1 s
+//!   new ───────────────> here ──────────────────────────────────> gone ──── time over ───> expired
+//!                          ^         one of them broke: 30 s        │                         │
+//!                          └────────── arrived, lease kept ─────────┘                         │
+//!                          └────────── arrived, lease lost: told until it asks for a change ──┘
+//! ```
+//!
+//! A client stands by its connections; it sends nothing to stay. Those that the store knows when the manager
+//! starts are gone with a whole lease before them. Pure: the time is passed in.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use pvfs_net::service::{ConnectionId, Departure};
+
+/// How long clients are waited for, and how many are known.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// After a connection broke: the process may well live and come back.
+    pub lease_ns: u64,
+    /// After all connections were closed: the process has ended, or reconnects at once.
+    pub closed_grace_ns: u64,
+    /// How long an expired client is told so when it comes back.
+    pub expired_kept_ns: u64,
+    /// Clients known at once.
+    pub clients_max: usize,
+    /// Expired clients remembered.
+    pub expired_max: usize,
+}
+
+/// No room for a further client.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the manager knows as many clients as it may")]
+pub struct TooManyClients;
+
+/// All clients that hold a lease, or held one lately.
+#[derive(Debug)]
+pub struct Clients {
+    terms: Terms,
+    known: HashMap<u64, Client>,
+    /// Those without a connection, by the end of their lease.
+    gone: BTreeSet<(u64, u64)>,
+    /// Those whose lease ended but whose state could not be freed yet.
+    overdue: HashSet<u64>,
+    expired: Expired,
+}
+
+#[derive(Debug, Default)]
+struct Client {
+    connections: Vec<ConnectionId>,
+    /// Some connection broke and has not come back.
+    broken: bool,
+    /// When the lease ends, while there is no connection.
+    gone_until_ns: Option<u64>,
+    /// It does not know yet that it lost its lease.
+    lease_lost: bool,
+}
+
+/// Who lost its lease, the longest ago first.
+#[derive(Debug, Default)]
+struct Expired {
+    since_ns: HashMap<u64, u64>,
+    order: VecDeque<(u64, u64)>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            lease_ns: 30 * SECOND_NS,
+            closed_grace_ns: SECOND_NS,
+            expired_kept_ns: 3600 * SECOND_NS,
+            clients_max: 256 << 10,
+            expired_max: 64 << 10,
+        }
+    }
+}
+
+impl Clients {
+    /// Nobody is known.
+    pub fn new(terms: Terms) -> Self {
+        Self {
+            terms,
+            known: HashMap::new(),
+            gone: BTreeSet::new(),
+            overdue: HashSet::new(),
+            expired: Expired::default(),
+        }
+    }
+
+    /// The store knows this client from before a restart: it has a whole lease to come back.
+    pub fn remember(&mut self, client: u64, now_ns: u64) {
+        if !self.known.contains_key(&client) {
+            self.known.insert(client, Client::default());
+            self.leave_until(client, now_ns.saturating_add(self.terms.lease_ns));
+        }
+    }
+
+    /// A connection of the client is there. Tells whether its lease was kept.
+    pub fn arrived(
+        &mut self,
+        client: u64,
+        connection: ConnectionId,
+        now_ns: u64,
+    ) -> Result<bool, TooManyClients> {
+        if !self.known.contains_key(&client) && self.known.len() >= self.terms.clients_max {
+            return Err(TooManyClients);
+        }
+        let lost = self.expired.take(client, now_ns, self.terms.expired_kept_ns);
+        let known = self.known.entry(client).or_default();
+        known.lease_lost |= lost;
+        known.broken = false;
+        known.connections.push(connection);
+        if let Some(until_ns) = known.gone_until_ns.take() {
+            self.gone.remove(&(until_ns, client));
+        }
+        Ok(!self.known[&client].lease_lost)
+    }
+
+    /// A connection of the client is over. One that was replaced says nothing about the client.
+    pub fn departed(&mut self, client: u64, connection: ConnectionId, how: Departure, now_ns: u64) {
+        let Some(known) = self.known.get_mut(&client) else { return };
+        let before = known.connections.len();
+        known.connections.retain(|other| *other != connection);
+        known.broken |= how == Departure::Broken;
+        if before == 0 || !known.connections.is_empty() {
+            return;
+        }
+        let process_ended = how == Departure::Closed && !known.broken;
+        let wait_ns = if process_ended { self.terms.closed_grace_ns } else { self.terms.lease_ns };
+        self.leave_until(client, now_ns.saturating_add(wait_ns));
+    }
+
+    /// The client asked for a change on a connection that was told of the lost lease: it knows now.
+    pub fn asked(&mut self, client: u64) {
+        if let Some(known) = self.known.get_mut(&client) {
+            known.lease_lost = false;
+        }
+    }
+
+    /// At most `count_max` clients whose lease is over. They are expired from now on; should freeing
+    /// their state fail, [`Clients::keep_overdue`] has to be told.
+    pub fn take_due(&mut self, now_ns: u64, count_max: usize) -> Vec<u64> {
+        let mut due: Vec<u64> = self.overdue.drain().collect();
+        while due.len() < count_max
+            && let Some((until_ns, client)) = self.gone.first().copied()
+            && until_ns <= now_ns
+        {
+            self.gone.pop_first();
+            self.known.remove(&client);
+            self.expired.add(client, now_ns, &self.terms);
+            due.push(client);
+        }
+        due
+    }
+
+    /// The state of these could not be freed: they are due again.
+    pub fn keep_overdue(&mut self, clients: impl IntoIterator<Item = u64>) {
+        self.overdue.extend(clients);
+    }
+
+    /// Whether the client may not change anything, because its old state is not freed yet.
+    pub fn is_overdue(&self, client: u64) -> bool {
+        self.overdue.contains(&client)
+    }
+
+    /// Clients that hold a lease.
+    pub fn count(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Clients that hold a lease but have no connection.
+    pub fn gone_count(&self) -> usize {
+        self.gone.len()
+    }
+
+    fn leave_until(&mut self, client: u64, until_ns: u64) {
+        if let Some(known) = self.known.get_mut(&client) {
+            known.gone_until_ns = Some(until_ns);
+            known.connections.shrink_to_fit();
+            self.gone.insert((until_ns, client));
+        }
+    }
+}
+
+impl Expired {
+    fn add(&mut self, client: u64, now_ns: u64, terms: &Terms) {
+        self.since_ns.insert(client, now_ns);
+        self.order.push_back((now_ns, client));
+        while let Some((since_ns, client)) = self.order.front().copied()
+            && (self.order.len() > terms.expired_max
+                || since_ns.saturating_add(terms.expired_kept_ns) < now_ns)
+        {
+            self.order.pop_front();
+            if self.since_ns.get(&client) == Some(&since_ns) {
+                self.since_ns.remove(&client);
+            }
+        }
+    }
+
+    fn take(&mut self, client: u64, now_ns: u64, kept_ns: u64) -> bool {
+        let since_ns = self.since_ns.remove(&client);
+        since_ns.is_some_and(|since_ns| now_ns <= since_ns.saturating_add(kept_ns))
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ConnectionId = ConnectionId(1);
+    const B: ConnectionId = ConnectionId(2);
+
+    fn clients() -> Clients {
+        Clients::new(Terms::default())
+    }
+
+    fn at(seconds: f64) -> u64 {
+        (seconds * 1e9) as u64
+    }
+
+    #[test]
+    fn a_new_client_has_lost_nothing() {
+        assert_eq!(clients().arrived(7, A, 0), Ok(true));
+    }
+
+    #[test]
+    fn a_client_whose_process_ended_is_due_after_the_grace() {
+        let mut clients = clients();
+        clients.arrived(7, A, 0).unwrap();
+        clients.arrived(7, B, 0).unwrap();
+        clients.departed(7, A, Departure::Closed, at(1.0));
+        assert_eq!(clients.take_due(at(9.0), 9), [0; 0], "one connection still stands for it");
+        clients.departed(7, B, Departure::Closed, at(10.0));
+        assert_eq!(clients.take_due(at(10.9), 9), [0; 0]);
+        assert_eq!(clients.take_due(at(11.0), 9), [7]);
+        assert_eq!(clients.take_due(at(99.0), 9), [0; 0]);
+    }
+
+    #[test]
+    fn a_client_with_a_broken_connection_has_its_whole_lease() {
+        for order in
+            [[Departure::Broken, Departure::Closed], [Departure::Closed, Departure::Broken]]
+        {
+            let mut clients = clients();
+            clients.arrived(7, A, 0).unwrap();
+            clients.arrived(7, B, 0).unwrap();
+            clients.departed(7, A, order[0], 0);
+            clients.departed(7, B, order[1], 0);
+            assert_eq!(clients.take_due(at(29.9), 9), [0; 0], "{order:?}");
+            assert_eq!(clients.take_due(at(30.0), 9), [7], "{order:?}");
+        }
+    }
+
+    #[test]
+    fn coming_back_in_time_keeps_the_lease() {
+        let mut clients = clients();
+        clients.arrived(7, A, 0).unwrap();
+        clients.departed(7, A, Departure::Broken, 0);
+        assert_eq!(clients.arrived(7, B, at(29.0)), Ok(true));
+        assert_eq!(clients.take_due(at(1000.0), 9), [0; 0]);
+    }
+
+    #[test]
+    fn a_replaced_connection_takes_nothing_from_the_one_in_its_place() {
+        let mut clients = clients();
+        clients.arrived(7, A, 0).unwrap();
+        clients.arrived(7, B, 0).unwrap();
+        clients.departed(7, A, Departure::Replaced, 0);
+        clients.departed(7, A, Departure::Closed, 0);
+        assert_eq!(clients.take_due(at(1000.0), 9), [0; 0]);
+        clients.departed(7, B, Departure::Replaced, 0);
+        assert_eq!(clients.take_due(at(29.0), 9), [0; 0], "replaced by nobody: as if it broke");
+        assert_eq!(clients.take_due(at(30.0), 9), [7]);
+    }
+
+    /// Every lane is told, and told again should the first welcome get lost.
+    #[test]
+    fn an_expired_client_is_told_until_it_asks_for_a_change() {
+        let mut clients = clients();
+        clients.arrived(7, A, 0).unwrap();
+        clients.departed(7, A, Departure::Closed, 0);
+        assert_eq!(clients.take_due(at(1.0), 9), [7]);
+        assert_eq!(clients.arrived(7, A, at(2.0)), Ok(false));
+        assert_eq!(clients.arrived(7, B, at(2.0)), Ok(false));
+        clients.asked(7);
+        assert_eq!(clients.arrived(7, ConnectionId(3), at(3.0)), Ok(true));
+    }
+
+    #[test]
+    fn after_a_restart_everybody_has_a_whole_lease() {
+        let mut clients = clients();
+        clients.remember(7, at(5.0));
+        clients.remember(8, at(5.0));
+        assert_eq!(clients.arrived(7, A, at(6.0)), Ok(true));
+        assert_eq!(clients.take_due(at(34.9), 9), [0; 0]);
+        assert_eq!(clients.take_due(at(35.0), 9), [8]);
+    }
+
+    #[test]
+    fn what_could_not_be_freed_is_due_again_and_may_change_nothing() {
+        let mut clients = clients();
+        clients.remember(7, 0);
+        assert_eq!(clients.take_due(at(30.0), 9), [7]);
+        clients.keep_overdue([7]);
+        assert_eq!(clients.arrived(7, A, at(31.0)), Ok(false));
+        assert!(clients.is_overdue(7));
+        assert_eq!(clients.take_due(at(31.0), 9), [7]);
+        assert!(!clients.is_overdue(7));
+        assert_eq!(clients.count(), 1, "it is here, only its old state was due");
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let terms = Terms { clients_max: 10, expired_max: 5, ..Terms::default() };
+        let mut clients = Clients::new(terms);
+        assert!((0..10).all(|client| clients.arrived(client, A, 0).is_ok()));
+        assert_eq!(clients.arrived(10, A, 0), Err(TooManyClients));
+        (0..10).for_each(|client| clients.departed(client, A, Departure::Closed, client));
+        assert_eq!(
+            clients.take_due(at(2.0), 3),
+            [0, 1, 2],
+            "in the order they left, a few at a time"
+        );
+        assert_eq!(clients.take_due(at(2.0), 99).len(), 7);
+        assert_eq!((clients.expired.order.len(), clients.expired.since_ns.len()), (5, 5));
+        assert_eq!(clients.arrived(0, A, at(2.0)), Ok(true), "forgotten");
+        assert_eq!(clients.arrived(9, A, at(2.0)), Ok(false), "remembered");
+        assert_eq!(clients.arrived(8, A, at(4000.0)), Ok(true), "forgotten by now");
+    }
+}
