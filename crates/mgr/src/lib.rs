@@ -1,1 +1,3 @@
 //! The manager: name space, attributes, placement, locks and sessions.
+
+pub mod store;

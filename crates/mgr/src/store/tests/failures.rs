@@ -1,0 +1,221 @@
+//! Disks that are full or failing under an open store, and crashes between the steps of a
+//! checkpoint.
+
+use super::faults::{EIO, ENOSPC, FaultyMedia, Moment};
+use super::*;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, mpsc};
+
+fn open(media: &FaultyMedia, directory: &Path, options: StoreOptions) -> DiskStore {
+    DiskStore::open_on(Arc::new(media.clone()), directory, options).unwrap()
+}
+
+#[test]
+fn a_commit_that_fails_at_any_byte_leaves_nothing_and_the_next_one_works() {
+    let directory = tempfile::tempdir().unwrap();
+    let media = FaultyMedia::default();
+    let store = open(&media, directory.path(), StoreOptions::default());
+    let mut model = Model::new();
+    for (bytes, errno) in (0..60).flat_map(|bytes| [(bytes, ENOSPC), (bytes, EIO)]) {
+        media.faults().fail_writes("log.", bytes, errno);
+        let failed =
+            store.commit(one("failed", "x, long enough for sixty bytes of log")).unwrap_err();
+        assert_eq!(failed.is_no_space(), errno == ENOSPC, "{failed}");
+        media.faults().heal();
+        assert_eq!(contents(&store), model);
+        let group = one(&format!("{bytes} {errno}"), "y");
+        store.commit(group.clone()).unwrap();
+        apply(&mut model, group);
+    }
+    let copy = tempfile::tempdir().unwrap();
+    copy_store(directory.path(), copy.path());
+    assert_eq!(contents(&DiskStore::open(copy.path(), small()).unwrap()), model);
+}
+
+#[test]
+fn short_writes_are_gone_on_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let media = FaultyMedia::default();
+    let store = open(&media, directory.path(), small());
+    for most in [1, 7, 100] {
+        media.faults().write_bytes_max.store(most, Ordering::SeqCst);
+        store.commit(one(&format!("{most}"), "value")).unwrap();
+    }
+    let copy = tempfile::tempdir().unwrap();
+    copy_store(directory.path(), copy.path());
+    assert_eq!(contents(&DiskStore::open(copy.path(), small()).unwrap()).len(), 3);
+}
+
+#[test]
+fn a_partial_record_that_cannot_be_cut_off_ends_all_commits() {
+    let directory = tempfile::tempdir().unwrap();
+    let media = FaultyMedia::default();
+    let store = open(&media, directory.path(), StoreOptions::default());
+    store.commit(one("a", "1")).unwrap();
+    media.faults().fail_writes("log.", 10, EIO);
+    media.faults().cut_fails.store(true, Ordering::SeqCst);
+    assert!(matches!(store.commit(one("b", "2")), Err(StoreError::Suspect { .. })));
+    media.faults().heal();
+    assert!(matches!(store.commit(one("c", "3")), Err(StoreError::Suspect { .. })));
+    assert_eq!(contents(&store).len(), 1);
+    drop(store);
+    let store = DiskStore::open(directory.path(), small()).unwrap();
+    assert_eq!(contents(&store).len(), 1);
+    store.commit(one("c", "3")).unwrap();
+}
+
+#[test]
+fn a_failed_sync_is_sticky_until_the_store_is_opened_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let media = FaultyMedia::default();
+    let store = open(&media, directory.path(), StoreOptions::default());
+    store.commit(one("a", "1")).unwrap();
+    media.faults().fail_syncs("log.", EIO as usize);
+    assert!(matches!(store.sync(), Err(StoreError::Suspect { .. })));
+    media.faults().heal();
+    assert!(matches!(store.sync(), Err(StoreError::Suspect { .. })));
+    assert!(matches!(store.commit(one("b", "2")), Err(StoreError::Suspect { .. })));
+    assert!(store.status().failure.unwrap().contains("restart the manager"));
+    assert_eq!(contents(&store).len(), 1, "reads go on");
+    assert!(store.close().is_err());
+    let store = DiskStore::open(directory.path(), small()).unwrap();
+    assert_eq!(contents(&store).len(), 1);
+    store.commit(one("b", "2")).unwrap();
+}
+
+#[test]
+fn a_failed_sync_in_the_background_is_sticky_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let media = FaultyMedia::default();
+    let options = StoreOptions { sync_delay_ms: 1, ..StoreOptions::default() };
+    let store = open(&media, directory.path(), options);
+    media.faults().fail_syncs("log.", EIO as usize);
+    store.commit(one("a", "1")).unwrap();
+    eventually("the refusal", || store.commit(one("b", "2")).is_err());
+}
+
+#[test]
+fn a_strict_commit_whose_sync_fails_is_not_visible() {
+    let directory = tempfile::tempdir().unwrap();
+    let media = FaultyMedia::default();
+    let options = StoreOptions { durability: Durability::Strict, ..StoreOptions::default() };
+    let store = open(&media, directory.path(), options);
+    media.faults().fail_syncs("log.", EIO as usize);
+    assert!(matches!(store.commit(one("a", "1")), Err(StoreError::Suspect { .. })));
+    assert!(contents(&store).is_empty());
+}
+
+#[test]
+fn a_checkpoint_that_fails_is_tried_again_while_reads_and_commits_go_on() {
+    for errno in [EIO, ENOSPC] {
+        let directory = tempfile::tempdir().unwrap();
+        let media = FaultyMedia::default();
+        let store = open(&media, directory.path(), StoreOptions::default());
+        store.commit(one("a", "1")).unwrap();
+        store.checkpoint().unwrap();
+        store.commit(one("b", "2")).unwrap();
+        media.faults().fail_writes("state", 0, errno);
+        let failing = std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| store.checkpoint());
+            eventually("the failure", || store.status().failure.is_some());
+            store.commit(one("c", "3")).unwrap();
+            eventually("reads after reopening", || {
+                store.snapshot().get(b"a").is_ok_and(|value| value.is_some())
+            });
+            assert_eq!(contents(&store).len(), 3);
+            media.faults().heal();
+            waiting.join().unwrap()
+        });
+        failing.unwrap();
+        assert_eq!(store.status().checkpointed, 2);
+        drop(store);
+        let store = DiskStore::open(directory.path(), small()).unwrap();
+        assert_eq!(contents(&store).len(), 3, "errno {errno}");
+    }
+}
+
+#[test]
+fn without_space_a_checkpoint_is_not_begun_and_the_caller_is_warned() {
+    let directory = tempfile::tempdir().unwrap();
+    let media = FaultyMedia::default();
+    let options = StoreOptions { sync_delay_ms: 1, commit_wait_ms_max: 50, ..small() };
+    let store = open(&media, directory.path(), options);
+    assert!(!store.is_space_low());
+    media.faults().free_bytes.store(100, Ordering::SeqCst);
+    store.commit(one("a", "1")).unwrap();
+    eventually("the warning", || store.is_space_low());
+    let overloaded = store.checkpoint().unwrap_err().to_string();
+    assert!(overloaded.contains("no space left"), "{overloaded}");
+    media.faults().heal();
+    eventually("the checkpoint", || store.status().checkpointed == 1);
+    store.commit(one("b", "2")).unwrap();
+    eventually("the end of the warning", || !store.is_space_low());
+}
+
+#[test]
+fn commits_wait_for_a_slow_checkpoint_but_not_for_ever_and_memory_stays_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let media = FaultyMedia::default();
+    let options = StoreOptions { commit_wait_ms_max: 100, ..small() };
+    let store = open(&media, directory.path(), options);
+    let (release, released) = mpsc::channel::<()>();
+    media.faults().set_hook(move |moment, path| {
+        if moment == Moment::Write && path.ends_with("state.redb") {
+            let _ = released.recv();
+        }
+    });
+    let mut committed = 0;
+    let refused = loop {
+        match store.commit(one(&format!("{committed}"), &"x".repeat(200))) {
+            Ok(_) => committed += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, StoreError::Overloaded { .. }), "{refused}");
+    assert!(committed < 100, "{committed} groups of 200 bytes in two logs of 4 KiB");
+    assert_eq!(contents(&store).len(), committed);
+    assert!(store.status().checkpointing);
+    drop(release);
+    eventually("room", || store.commit(one("more", "x")).is_ok());
+    assert_eq!(contents(&store).len(), committed + 1);
+}
+
+/// Takes an image of the store before every write, sync and removal while it works and checkpoints:
+/// each is what a kill at that moment leaves, and must open with every group committed by then.
+#[test]
+fn a_kill_between_any_two_steps_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let media = FaultyMedia::default();
+    let store = open(&media, directory.path(), StoreOptions::default());
+    let committed = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    {
+        let (images, committed) = (images.clone(), committed.clone());
+        let from = directory.path().to_path_buf();
+        media.faults().set_hook(move |moment, path| {
+            let image = tempfile::tempdir().unwrap();
+            copy_store(&from, image.path());
+            let groups = committed.load(Ordering::SeqCst);
+            images.lock().unwrap().push((image, groups, format!("{moment:?} {path:?}")));
+        });
+    }
+    for group in 0..6 {
+        store.commit(one(&format!("{group}"), "x")).unwrap();
+        committed.fetch_add(1, Ordering::SeqCst);
+        if group % 2 == 1 {
+            store.checkpoint().unwrap();
+        }
+    }
+    drop(store);
+    let images = images.lock().unwrap();
+    assert!(images.len() > 20, "only {} moments", images.len());
+    for (image, groups, moment) in images.iter() {
+        let store = DiskStore::open(image.path(), small());
+        let store = store.unwrap_or_else(|error| panic!("before {moment}: {error}"));
+        let state = contents(&store);
+        let expected: Model =
+            (0..state.len()).map(|group| (group.to_string().into_bytes(), b"x".to_vec())).collect();
+        assert_eq!(state, expected, "before {moment}");
+        assert!(state.len() >= *groups, "before {moment}: {} of {groups}", state.len());
+    }
+}
