@@ -1,1 +1,29 @@
-//! The client library: operations as straight-line code over any transport.
+//! The client library: a file system's operations as straight-line code over any transport.
+//!
+//! ```text
+//!   posix      paths and descriptors, errno        blocking: the calling thread drives its operation
+//!     user     one user's view: stat, open, mkdir, read, write ...   (async, sans-io)
+//!       filesystem   managers, iods, deadlines, credentials
+//!         pvfs-net   calls: deadline, repetition, lanes, runtime
+//! ```
+//!
+//! Every operation is an `async fn` generic over [`pvfs_net::runtime::Runtime`]: it holds no socket, clock or
+//! thread. [`blocking::Blocking`] drives it on the calling thread; the simulator drives thousands.
+
+#![forbid(unsafe_code)]
+
+pub mod credentials;
+pub mod error;
+pub mod file;
+pub mod filesystem;
+mod ops;
+pub mod user;
+
+pub use error::{Error, Result};
+pub use file::OpenFile;
+pub use filesystem::{Filesystem, Options, Transport};
+pub use ops::locks::Wait;
+pub use ops::readdir::Directory;
+pub use ops::statfs::{Space, Unanswered};
+pub use pvfs_net::blocking::{Blocking, block_on};
+pub use user::User;

@@ -1,0 +1,73 @@
+//! An open file: what it takes to talk to its iods, and what has been written through it.
+
+use std::sync::Mutex;
+
+use pvfs_layout::Distribution;
+use pvfs_net::call::Shown;
+use pvfs_wire::attr::{Placement, Time};
+use pvfs_wire::ops::{OpenFlags, Wrote};
+use pvfs_wire::{Bytes, Handle};
+
+/// A regular file that is open. Positions are the caller's business.
+///
+/// Closing is explicit ([`crate::User::close`]): a file that is merely dropped stays open at the manager until
+/// this client's lease ends.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// The file.
+    pub handle: Handle,
+    /// How it was opened.
+    pub flags: OpenFlags,
+    /// Where its data lie.
+    pub placement: Placement,
+    pub(crate) open: u64,
+    shown: Mutex<Shown>,
+    wrote: Mutex<Option<Wrote>>,
+}
+
+impl OpenFile {
+    pub(crate) fn new(
+        handle: Handle,
+        flags: OpenFlags,
+        placement: Placement,
+        open: u64,
+        shown: Shown,
+    ) -> Self {
+        let (shown, wrote) = (Mutex::new(shown), Mutex::new(None));
+        Self { handle, flags, placement, open, shown, wrote }
+    }
+
+    /// How many iods hold the file.
+    pub fn slots(&self) -> u32 {
+        self.placement.dist.slots()
+    }
+
+    pub(crate) fn shown(&self) -> Shown {
+        self.shown.lock().expect(NO_PANIC).clone()
+    }
+
+    /// Takes a renewed capability into use.
+    pub(crate) fn renewed(&self, token: Bytes) {
+        let mut shown = self.shown.lock().expect(NO_PANIC);
+        shown.version += 1;
+        shown.token = token;
+    }
+
+    /// Notes a write that is done, or (`uncertain`) one whose fate is not known.
+    pub(crate) fn note_write(&self, end: u64, mtime: Time, uncertain: bool) {
+        let mut wrote = self.wrote.lock().expect(NO_PANIC);
+        let before = wrote.unwrap_or(Wrote { end: 0, mtime, uncertain: false });
+        *wrote = Some(Wrote {
+            end: before.end.max(end),
+            mtime: before.mtime.max(mtime),
+            uncertain: before.uncertain || uncertain,
+        });
+    }
+
+    /// What was written so far.
+    pub(crate) fn wrote(&self) -> Option<Wrote> {
+        *self.wrote.lock().expect(NO_PANIC)
+    }
+}
+
+const NO_PANIC: &str = "no code panics while it holds this";

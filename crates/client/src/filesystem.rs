@@ -1,0 +1,179 @@
+//! A file system as a client holds it: its daemons, its deadlines, and who is using it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use pvfs_config::{Cluster, Endpoint};
+use pvfs_layout::IodId;
+use pvfs_net::call::{Caller, Patience, Principal, Server};
+use pvfs_net::runtime::Runtime;
+use pvfs_wire::attr::Placement;
+use pvfs_wire::ops::Map;
+use pvfs_wire::{Errno, Handle, Operation};
+
+use crate::error::{Error, Result};
+
+/// One file system, for any number of users and threads.
+pub struct Filesystem<R: Runtime> {
+    caller: Caller<R>,
+    fsid: u32,
+    manager: Server<R>,
+    iods: Vec<Server<R>>,
+    options: Options,
+    opens: AtomicU64,
+    numbers: AtomicU32,
+}
+
+/// How a client behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How long one data operation may take.
+    pub data_timeout: Duration,
+    /// How long one metadata operation may take.
+    pub metadata_timeout: Duration,
+    /// How long statfs, status and the sizes of a listing may take.
+    pub status_timeout: Duration,
+    /// Whether data is protected by checksums on its way.
+    pub checksums: bool,
+    /// Which of a daemon's addresses are used.
+    pub transport: Transport,
+    /// Bytes of one request to one iod; a longer transfer is several requests.
+    pub request_bytes_max: u64,
+    /// What daemons log about this client.
+    pub software: String,
+}
+
+/// Which of a daemon's addresses are used.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Transport {
+    /// A socket of this node where there is one, else TCP.
+    #[default]
+    Auto,
+    /// TCP only.
+    Tcp,
+    /// Sockets of this node only.
+    Unix,
+}
+
+impl Options {
+    /// The defaults of a cluster file.
+    pub fn of(cluster: &Cluster) -> Self {
+        Self {
+            data_timeout: cluster.defaults.data_deadline,
+            metadata_timeout: cluster.defaults.metadata_deadline,
+            status_timeout: cluster.defaults.status_deadline,
+            checksums: cluster.defaults.checksums,
+            transport: Transport::Auto,
+            request_bytes_max: REQUEST_BYTES_MAX,
+            software: concat!("pvfs-client ", env!("CARGO_PKG_VERSION")).into(),
+        }
+    }
+}
+
+impl<R: Runtime> Filesystem<R> {
+    /// Gets ready to use the first file system of a cluster; contacts nobody yet.
+    pub fn new(runtime: R, cluster: &Cluster, options: Options) -> Result<Arc<Self>> {
+        let fsid = cluster.filesystems[0].id;
+        let caller = Caller::new(runtime, fsid, options.software.clone(), options.checksums);
+        let server = |described: &pvfs_config::Server| {
+            Server::new(described.name.clone(), reachable(&described.listen, options.transport))
+        };
+        let manager = cluster.managers.first().map(server);
+        let manager =
+            manager.ok_or_else(|| Error::Setup("the cluster file names no manager".into()))?;
+        let iods = cluster.iods.iter().map(server).collect();
+        let (opens, numbers) = (AtomicU64::new(1), AtomicU32::new(1));
+        Ok(Arc::new(Self { caller, fsid, manager, iods, options, opens, numbers }))
+    }
+
+    /// The root directory. Asks the manager once for the file system's generation.
+    pub async fn root(&self, principal: &Principal) -> Result<Handle> {
+        if self.manager.generation() == 0 {
+            self.ask(principal, &Map {}).await?;
+        }
+        Ok(Handle::root(self.fsid, self.manager.generation()))
+    }
+
+    /// Asks the manager, within the time for metadata.
+    pub(crate) async fn ask<O: Operation>(
+        &self,
+        principal: &Principal,
+        request: &O,
+    ) -> Result<O::Reply> {
+        Ok(self.caller.call(&self.manager, principal, request, self.metadata_patience()).await?)
+    }
+
+    /// The machinery of calls.
+    pub fn caller(&self) -> &Caller<R> {
+        &self.caller
+    }
+
+    /// The world.
+    pub fn runtime(&self) -> &R {
+        &self.caller.runtime
+    }
+
+    /// The manager.
+    pub fn manager(&self) -> &Server<R> {
+        &self.manager
+    }
+
+    /// The iods, in the order of their ids.
+    pub fn iods(&self) -> &[Server<R>] {
+        &self.iods
+    }
+
+    /// The iod that holds a slot; EIO when the cluster file of this node does not know it.
+    pub(crate) fn iod_of(&self, placement: &Placement, slot: u32) -> Result<&Server<R>> {
+        let id = placement.iods.get(slot);
+        let iod = id.and_then(|IodId(id)| self.iods.get(id as usize));
+        iod.ok_or_else(|| Errno::EIO.into())
+    }
+
+    /// How this client behaves.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn data_patience(&self) -> Patience {
+        Patience { timeout: self.options.data_timeout, insist: true }
+    }
+
+    pub(crate) fn metadata_patience(&self) -> Patience {
+        Patience { timeout: self.options.metadata_timeout, insist: true }
+    }
+
+    pub(crate) fn status_patience(&self) -> Patience {
+        Patience { timeout: self.options.status_timeout, insist: false }
+    }
+
+    /// A number for an open, never given before by this client.
+    pub(crate) fn next_open(&self) -> u64 {
+        self.opens.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number for a capability.
+    pub(crate) fn next_number(&self) -> u32 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// The addresses to try, in order: a socket of this node is faster than TCP where it exists.
+fn reachable(endpoints: &[Endpoint], transport: Transport) -> Vec<Endpoint> {
+    let local = |endpoint: &&Endpoint| matches!(endpoint, Endpoint::Unix { .. });
+    let unix = endpoints.iter().filter(local).cloned();
+    let tcp = endpoints.iter().filter(|endpoint| !local(endpoint)).cloned();
+    match transport {
+        Transport::Tcp => tcp.collect(),
+        Transport::Unix => unix.collect(),
+        Transport::Auto => unix.filter(exists).chain(tcp).collect(),
+    }
+}
+
+fn exists(endpoint: &Endpoint) -> bool {
+    matches!(endpoint, Endpoint::Unix { path } if path.exists())
+}
+
+/// A request's data fits a processor's cache on both ends.
+const REQUEST_BYTES_MAX: u64 = 1 << 20;

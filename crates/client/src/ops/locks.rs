@@ -1,0 +1,54 @@
+//! Advisory locks. A caller that waits does so in short turns, so that it stays interruptible and every
+//! request has an end.
+
+use std::time::Duration;
+
+use pvfs_net::call::Patience;
+use pvfs_net::runtime::Runtime;
+use pvfs_wire::Errno;
+use pvfs_wire::ops::{HeldLock, Lock, TestLock};
+
+use crate::error::Result;
+use crate::user::User;
+
+/// Whether a lock that is not free is waited for.
+pub enum Wait<'a> {
+    /// No: EAGAIN at once.
+    No,
+    /// Yes, until this says true: then EINTR.
+    Until(&'a (dyn Fn() -> bool + Sync)),
+}
+
+impl<R: Runtime> User<R> {
+    /// Takes or gives up a lock; `request.wait_ms` is set here.
+    pub async fn lock(&self, mut request: Lock, wait: Wait<'_>) -> Result<()> {
+        request.wait_ms = if matches!(wait, Wait::No) { 0 } else { TURN.as_millis() as u32 };
+        loop {
+            let asked = self.ask_lock(&request).await;
+            match (&wait, asked) {
+                (Wait::Until(interrupted), Err(error)) if error.errno() == Errno::EAGAIN => {
+                    if interrupted() {
+                        return Err(Errno::EINTR.into());
+                    }
+                }
+                (_, asked) => return asked,
+            }
+        }
+    }
+
+    /// The lock in the way of this one, if any (F_GETLK).
+    pub async fn test_lock(&self, request: &TestLock) -> Result<Option<HeldLock>> {
+        Ok(self.ask(request).await?.conflict)
+    }
+
+    async fn ask_lock(&self, request: &Lock) -> Result<()> {
+        let patience = self.filesystem.metadata_patience();
+        let patience = Patience { timeout: patience.timeout + TURN, ..patience };
+        let server = self.filesystem.manager();
+        self.filesystem.caller().call(server, &self.principal, request, patience).await?;
+        Ok(())
+    }
+}
+
+/// How long the manager holds a request that waits for a lock.
+const TURN: Duration = Duration::from_millis(500);

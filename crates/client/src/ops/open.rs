@@ -1,0 +1,92 @@
+//! Opening and closing: one message each, and no iod is contacted unless O_TRUNC has data to cut.
+
+use pvfs_net::call::Shown;
+use pvfs_net::runtime::Runtime;
+use pvfs_wire::Errno;
+use pvfs_wire::attr::{Attr, FileKind, Placement, Striping};
+use pvfs_wire::ops::{Close, ClosedOpen, Open, OpenFlags, Opened, Renew, Target};
+
+use super::truncate::Cut;
+use crate::error::Result;
+use crate::file::OpenFile;
+use crate::user::User;
+
+/// A successful open.
+#[derive(Debug)]
+pub struct Opening {
+    /// The file; absent when the object is a directory or another thing without data on iods.
+    pub file: Option<OpenFile>,
+    /// Its attributes at the time.
+    pub attr: Attr,
+    /// Whether this open created it.
+    pub created: bool,
+}
+
+impl<R: Runtime> User<R> {
+    /// Opens, and creates if asked. `mode` has the umask already taken off.
+    pub async fn open(
+        &self,
+        target: Target,
+        flags: OpenFlags,
+        mode: u32,
+        striping: Striping,
+    ) -> Result<Opening> {
+        let open = self.filesystem.next_open();
+        let opened = self.ask(&Open { target, flags, mode, striping, open }).await?;
+        let truncation = opened.truncation;
+        let (attr, created) = (opened.attr, opened.created);
+        let Some(file) = self.open_file(opened, flags, open) else {
+            return Ok(Opening { file: None, attr, created });
+        };
+        let attr = match truncation {
+            Some(ticket) => self.cut_opened(&file, ticket).await?,
+            None => self.completed(attr, Some(&file.placement)).await?,
+        };
+        Ok(Opening { file: Some(file), attr, created })
+    }
+
+    /// Opens a regular file; EISDIR or EINVAL for anything else.
+    pub async fn open_regular(
+        &self,
+        target: Target,
+        flags: OpenFlags,
+        mode: u32,
+        striping: Striping,
+    ) -> Result<OpenFile> {
+        let opening = self.open(target, flags, mode, striping).await?;
+        let other =
+            if opening.attr.kind == FileKind::Directory { Errno::EISDIR } else { Errno::EINVAL };
+        opening.file.ok_or_else(|| other.into())
+    }
+
+    /// Closes, and tells the manager what was written so that it can settle the size.
+    pub async fn close(&self, file: OpenFile) -> Result<()> {
+        let opens = vec![ClosedOpen { open: file.open, wrote: file.wrote() }];
+        self.ask(&Close { opens }).await.map(|_| ())
+    }
+
+    /// Gets a fresh capability for a file whose own has expired.
+    pub(crate) async fn renew(&self, file: &OpenFile) -> Result<()> {
+        let renewed = self.ask(&Renew { open: file.open }).await?;
+        file.renewed(renewed.capability);
+        Ok(())
+    }
+
+    fn open_file(&self, opened: Opened, flags: OpenFlags, open: u64) -> Option<OpenFile> {
+        let placement: Placement = opened.placement?;
+        let number = self.filesystem.next_number();
+        let shown = Shown { number, version: 1, token: opened.capability };
+        Some(OpenFile::new(opened.attr.handle, flags, placement, open, shown))
+    }
+
+    async fn cut_opened(&self, file: &OpenFile, ticket: u64) -> Result<Attr> {
+        let cut = Cut {
+            handle: file.handle,
+            placement: &file.placement,
+            shown: &file.shown(),
+            ticket,
+            size: 0,
+        };
+        self.cut(cut).await
+    }
+}

@@ -1,0 +1,136 @@
+//! Reading: one request to each iod that holds part of the range, all at once.
+
+use std::ops::Range;
+
+use pvfs_layout::Distribution;
+use pvfs_net::call::Data;
+use pvfs_net::runtime::{Runtime, all};
+use pvfs_wire::Errno;
+use pvfs_wire::ops::{OpenFlags, Read};
+
+use super::pieces::{Share, deal_mut, regions, windows};
+use crate::error::Result;
+use crate::file::OpenFile;
+use crate::user::User;
+
+impl<R: Runtime> User<R> {
+    /// Reads from `offset` into `buffer`; returns how many bytes, fewer only at the end of the file.
+    pub async fn read_at(&self, file: &OpenFile, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        if !file.flags.has(OpenFlags::READ) {
+            return Err(Errno::EBADF.into());
+        }
+        let end = offset.saturating_add(buffer.len() as u64).min(pvfs_layout::FILE_SIZE_MAX);
+        let mut rest = buffer;
+        let mut done = 0;
+        for window in
+            windows(&file.placement.dist, offset..end, self.filesystem.options().request_bytes_max)
+        {
+            let (part, tail) = rest.split_at_mut((window.end - window.start) as usize);
+            rest = tail;
+            let wanted = part.len();
+            let got = self.read_window(file, window, part).await?;
+            done += got;
+            if got < wanted {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    async fn read_window(
+        &self,
+        file: &OpenFile,
+        window: Range<u64>,
+        buffer: &mut [u8],
+    ) -> Result<usize> {
+        loop {
+            match self.read_shares(file, &window, buffer).await {
+                Err(error) if error.errno() == Errno::EKEYEXPIRED => self.renew(file).await?,
+                Err(error) => return Err(error),
+                Ok(ends) => return self.readable(file, window, ends).await,
+            }
+        }
+    }
+
+    /// Fills the buffer, zeros where nothing was ever written; returns what each slot told.
+    async fn read_shares(
+        &self,
+        file: &OpenFile,
+        window: &Range<u64>,
+        buffer: &mut [u8],
+    ) -> Result<Vec<SlotEnd>> {
+        let mut shares = deal_mut(&file.placement.dist, window.start, buffer);
+        if let [share] = &mut shares[..] {
+            return Ok(vec![self.read_share(file, window, share).await?]);
+        }
+        let reads = shares.iter_mut().map(|share| self.read_share(file, window, share));
+        all(reads).await.into_iter().collect()
+    }
+
+    async fn read_share(
+        &self,
+        file: &OpenFile,
+        window: &Range<u64>,
+        share: &mut Share<&mut [u8]>,
+    ) -> Result<SlotEnd> {
+        let slot = share.slot;
+        let iod = self.filesystem.iod_of(&file.placement, slot)?;
+        let regions = regions(window)?;
+        let wanted: usize = share.pieces.iter().map(|piece| piece.len()).sum();
+        let (reply, got) = self
+            .filesystem
+            .caller()
+            .transfer::<Read>(
+                iod,
+                &self.principal,
+                &file.shown(),
+                |access| Read { access, slot, regions: regions.clone() },
+                &mut Data { out: &[], into: &mut share.pieces },
+                self.filesystem.data_patience(),
+            )
+            .await?;
+        if got < wanted {
+            zero_after(&mut share.pieces, got);
+        }
+        Ok(SlotEnd { slot, local_size: reply.local_size, short: got < wanted })
+    }
+
+    /// How much of the window is within the file: all of it, unless some slot came up short.
+    async fn readable(
+        &self,
+        file: &OpenFile,
+        window: Range<u64>,
+        ends: Vec<SlotEnd>,
+    ) -> Result<usize> {
+        let whole = (window.end - window.start) as usize;
+        if ends.iter().all(|end| !end.short) {
+            return Ok(whole);
+        }
+        let mut size = proven_size(file, &ends);
+        if size < window.end && (ends.len() as u32) < file.slots() {
+            size = size.max(self.size_by_iods(file.handle, &file.placement).await?.size);
+        }
+        Ok(size.clamp(window.start, window.end).saturating_sub(window.start) as usize)
+    }
+}
+
+/// What one slot's reply says of the end of the file.
+struct SlotEnd {
+    slot: u32,
+    local_size: u64,
+    short: bool,
+}
+
+fn proven_size(file: &OpenFile, ends: &[SlotEnd]) -> u64 {
+    let prove = |end: &SlotEnd| file.placement.dist.file_end(end.slot, end.local_size).unwrap_or(0);
+    ends.iter().map(prove).max().unwrap_or(0)
+}
+
+fn zero_after(pieces: &mut [&mut [u8]], got: usize) {
+    let mut filled = got;
+    for piece in pieces {
+        let keep = filled.min(piece.len());
+        piece[keep..].fill(0);
+        filled -= keep;
+    }
+}

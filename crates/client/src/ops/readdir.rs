@@ -1,0 +1,72 @@
+//! Listing: pages of names from the manager, and with attributes one message to each iod for the
+//! files of a page that somebody is writing (listattr in two phases, 003 §3.5).
+
+use pvfs_net::runtime::Runtime;
+use pvfs_wire::Handle;
+use pvfs_wire::attr::Entry;
+use pvfs_wire::ops::{Listing, Readdir};
+
+use super::sizes::{needs_iods, with_data};
+use crate::error::Result;
+use crate::user::User;
+
+/// Part of a directory.
+pub type Directory = Listing;
+
+impl<R: Runtime> User<R> {
+    /// The entries after `cookie` (0 to start), at most `entries_max`. With `attributes`, sizes of files
+    /// being written are asked from the iods; where an iod does not answer the last known size stays.
+    pub async fn readdir(
+        &self,
+        dir: Handle,
+        cookie: u64,
+        entries_max: u32,
+        attributes: bool,
+    ) -> Result<Directory> {
+        let mut listing = self.ask(&Readdir { dir, cookie, entries_max, attributes }).await?;
+        if attributes {
+            self.complete_entries(&mut listing.entries).await;
+        }
+        Ok(listing)
+    }
+
+    /// All entries.
+    pub async fn list(&self, dir: Handle, attributes: bool) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        let mut cookie = 0;
+        loop {
+            let page = self.readdir(dir, cookie, PAGE_ENTRIES, attributes).await?;
+            let last = page.entries.last().map(|entry| entry.cookie);
+            entries.extend(page.entries);
+            match last {
+                Some(last) if !page.end => cookie = last,
+                _ => return Ok(entries),
+            }
+        }
+    }
+
+    async fn complete_entries(&self, entries: &mut [Entry]) {
+        let unsettled: Vec<usize> =
+            (0..entries.len()).filter(|at| is_unsettled(&entries[*at])).collect();
+        if unsettled.is_empty() {
+            return;
+        }
+        let files: Vec<_> = unsettled
+            .iter()
+            .filter_map(|at| Some((entries[*at].handle, entries[*at].placement.as_ref()?)))
+            .collect();
+        let sizes = self.sizes_by_iods(&files).await;
+        for (at, size) in unsettled.into_iter().zip(sizes) {
+            if let (Some(attr), Ok(data)) = (&mut entries[at].attr, size) {
+                *attr = with_data(*attr, data);
+            }
+        }
+    }
+}
+
+fn is_unsettled(entry: &Entry) -> bool {
+    entry.placement.is_some() && entry.attr.as_ref().is_some_and(needs_iods)
+}
+
+/// Entries asked for at once when the whole directory is wanted.
+const PAGE_ENTRIES: u32 = 8192;

@@ -1,0 +1,125 @@
+//! Sizes asked from the iods, for files that somebody is writing.
+
+use pvfs_net::call::CallError;
+use pvfs_net::runtime::{Runtime, all};
+use pvfs_wire::Handle;
+use pvfs_wire::attr::{Attr, FileKind, Placement, SizeState, Time};
+use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, StatObjects};
+
+use crate::error::Result;
+use crate::user::User;
+
+/// What the iods know of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DataStat {
+    /// Size of the file.
+    pub size: u64,
+    /// Bytes of disk it takes.
+    pub disk_bytes: u64,
+    /// Last write.
+    pub mtime: Time,
+}
+
+impl<R: Runtime> User<R> {
+    /// Asks every iod of the file.
+    pub async fn size_by_iods(&self, handle: Handle, placement: &Placement) -> Result<DataStat> {
+        let files = [(handle, placement)];
+        let mut stats = self.sizes_by_iods(&files).await;
+        stats.pop().expect("one answer for one file")
+    }
+
+    /// Asks each iod once for all the files it holds; at most one message per iod and
+    /// [`OBJECTS_MAX`] files. A file fails alone when one of its iods does not answer.
+    pub async fn sizes_by_iods(&self, files: &[(Handle, &Placement)]) -> Vec<Result<DataStat>> {
+        let iods = self.filesystem.iods().len() as u32;
+        let asked = all((0..iods).map(|iod| self.objects_of(iod, files))).await;
+        let mut answers: Vec<_> = asked.into_iter().map(Answer::new).collect();
+        files.iter().map(|(_, placement)| gather(placement, &mut answers)).collect()
+    }
+
+    async fn objects_of(
+        &self,
+        iod: u32,
+        files: &[(Handle, &Placement)],
+    ) -> std::result::Result<Vec<ObjectStat>, CallError> {
+        let held = |placement: &Placement| placement.iods.iter().any(|id| id.0 == iod);
+        let handles: Vec<Handle> = files
+            .iter()
+            .filter(|(_, placement)| held(placement))
+            .map(|(handle, _)| *handle)
+            .collect();
+        let mut stats = Vec::with_capacity(handles.len());
+        for handles in handles.chunks(OBJECTS_MAX) {
+            let request = StatObjects { handles: handles.to_vec() };
+            let (server, patience) =
+                (&self.filesystem.iods()[iod as usize], self.filesystem.status_patience());
+            let reply = self.filesystem.caller().call(server, &self.principal, &request, patience);
+            stats.extend(reply.await?.objects);
+        }
+        Ok(stats)
+    }
+
+    /// Completes the attributes of a regular file whose size the manager does not know.
+    pub(crate) async fn completed(
+        &self,
+        attr: Attr,
+        placement: Option<&Placement>,
+    ) -> Result<Attr> {
+        match placement {
+            Some(placement) if needs_iods(&attr) => {
+                let data = self.size_by_iods(attr.handle, placement).await?;
+                Ok(with_data(attr, data))
+            }
+            _ => Ok(attr),
+        }
+    }
+}
+
+/// Whether the size of this object has to be asked from iods.
+pub(crate) fn needs_iods(attr: &Attr) -> bool {
+    attr.kind == FileKind::Regular && attr.size_state != SizeState::Settled
+}
+
+/// Attributes with what the iods told.
+pub(crate) fn with_data(attr: Attr, data: DataStat) -> Attr {
+    let mtime = attr.mtime.max(data.mtime);
+    Attr { size: data.size, mtime, ctime: attr.ctime.max(mtime), ..attr }
+}
+
+/// One iod's answers, taken in the order of the question.
+struct Answer {
+    stats: std::result::Result<std::vec::IntoIter<ObjectStat>, CallError>,
+}
+
+impl Answer {
+    fn new(stats: std::result::Result<Vec<ObjectStat>, CallError>) -> Self {
+        Self { stats: stats.map(Vec::into_iter) }
+    }
+
+    fn next(&mut self) -> Result<ObjectStat> {
+        match &mut self.stats {
+            Ok(stats) => Ok(stats.next().unwrap_or_default()),
+            Err(error) => Err(error.clone().into()),
+        }
+    }
+}
+
+fn gather(placement: &Placement, answers: &mut [Answer]) -> Result<DataStat> {
+    let mut local_sizes = Vec::new();
+    let mut data = DataStat::default();
+    let mut failure = None;
+    for id in placement.iods.iter() {
+        let unknown = || Err(pvfs_wire::Errno::EIO.into());
+        // Every answer is taken, also after a failure, to stay in step with the question.
+        match answers.get_mut(id.0 as usize).map_or_else(unknown, Answer::next) {
+            Ok(stat) => {
+                local_sizes.push(stat.local_size);
+                data.disk_bytes += stat.disk_bytes;
+                data.mtime = data.mtime.max(stat.mtime);
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    data.size = placement.file_size(&local_sizes);
+    failure.map_or(Ok(data), Err)
+}

@@ -1,0 +1,54 @@
+//! Attributes: one message, and one to each iod of the file only while somebody writes it.
+
+use pvfs_net::runtime::Runtime;
+use pvfs_wire::attr::{Attr, Placement};
+use pvfs_wire::ops::{AccessBits, CheckAccess, Readlink, SetAttr, Stat, Target};
+
+use crate::error::Result;
+use crate::user::User;
+
+impl<R: Runtime> User<R> {
+    /// Attributes, complete.
+    pub async fn stat(&self, target: Target, follow: bool) -> Result<Attr> {
+        let stated = self.ask(&Stat { target, follow, placement: false }).await?;
+        self.completed(stated.attr, stated.placement.as_ref()).await
+    }
+
+    /// Attributes as the manager knows them, without asking iods: `size_state` says whether the size is
+    /// exact (statlite).
+    pub async fn stat_lite(&self, target: Target, follow: bool) -> Result<Attr> {
+        Ok(self.ask(&Stat { target, follow, placement: false }).await?.attr)
+    }
+
+    /// Attributes, complete, and where a regular file's data lie.
+    pub async fn stat_layout(
+        &self,
+        target: Target,
+        follow: bool,
+    ) -> Result<(Attr, Option<Placement>)> {
+        let stated = self.ask(&Stat { target, follow, placement: true }).await?;
+        let attr = self.completed(stated.attr, stated.placement.as_ref()).await?;
+        Ok((attr, stated.placement))
+    }
+
+    /// chmod, chown, utimens.
+    pub async fn set_attr(&self, request: SetAttr) -> Result<Attr> {
+        let stated = self.ask(&request).await?;
+        self.completed(stated.attr, stated.placement.as_ref()).await
+    }
+
+    /// The target of a symlink.
+    pub async fn readlink(&self, target: Target) -> Result<Vec<u8>> {
+        Ok(self.ask(&Readlink { target }).await?.path.0)
+    }
+
+    /// Whether this user may (access(2)).
+    pub async fn check_access(
+        &self,
+        target: Target,
+        follow: bool,
+        wanted: AccessBits,
+    ) -> Result<()> {
+        self.ask(&CheckAccess { target, follow, wanted }).await.map(|_| ())
+    }
+}

@@ -1,0 +1,98 @@
+//! Space: every iod is asked at once, and those that do not answer in time are named, not waited for.
+
+use pvfs_net::call::{CallError, Server};
+use pvfs_net::runtime::{Runtime, all};
+use pvfs_wire::Operation;
+use pvfs_wire::ops::{FilesystemStat, StatStore, Statfs, StoreStat};
+
+use crate::error::Result;
+use crate::user::User;
+
+/// The space of a file system, as far as its daemons answered.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// Figures of the name space; absent when the manager did not answer.
+    pub names: Option<FilesystemStat>,
+    /// Each iod's space, in order of ids; absent when it did not answer.
+    pub iods: Vec<Option<StoreStat>>,
+    /// Who did not answer, and why.
+    pub unanswered: Vec<Unanswered>,
+}
+
+/// A daemon that did not answer.
+#[derive(Clone, Debug)]
+pub struct Unanswered {
+    /// Its name.
+    pub server: String,
+    /// Why.
+    pub error: CallError,
+}
+
+impl Space {
+    /// The space of all iods that answered.
+    pub fn total(&self) -> StoreStat {
+        let add = |sum: StoreStat, one: &StoreStat| StoreStat {
+            total_bytes: sum.total_bytes + one.total_bytes,
+            free_bytes: sum.free_bytes + one.free_bytes,
+            available_bytes: sum.available_bytes + one.available_bytes,
+        };
+        self.iods.iter().flatten().fold(StoreStat::default(), add)
+    }
+}
+
+impl<R: Runtime> User<R> {
+    /// statfs: answered within the time for status, by whoever can be reached.
+    pub async fn statfs(&self) -> Space {
+        let iods = all(self.filesystem.iods().iter().map(|iod| self.inquire(iod, &StatStore {})));
+        let mut both = std::pin::pin!(iods);
+        let mut names = std::pin::pin!(self.inquire(self.filesystem.manager(), &Statfs {}));
+        let (names, iods) = pair(names.as_mut(), both.as_mut()).await;
+        let mut unanswered = Vec::new();
+        let mut note = |server: &Server<R>, error: CallError| {
+            unanswered.push(Unanswered { server: server.name().into(), error });
+        };
+        let names = names.map_err(|error| note(self.filesystem.manager(), error)).ok();
+        let servers = self.filesystem.iods().iter();
+        let iods = servers
+            .zip(iods)
+            .map(|(server, stat)| stat.map_err(|error| note(server, error)).ok())
+            .collect();
+        Space { names, iods, unanswered }
+    }
+
+    /// Asks one daemon, within the time for status.
+    pub async fn inquire<O: Operation>(
+        &self,
+        server: &Server<R>,
+        request: &O,
+    ) -> std::result::Result<O::Reply, CallError> {
+        let patience = self.filesystem.status_patience();
+        self.filesystem.caller().call(server, &self.principal, request, patience).await
+    }
+
+    /// Figures of the name space.
+    pub async fn statfs_names(&self) -> Result<FilesystemStat> {
+        self.ask(&Statfs {}).await
+    }
+}
+
+/// Both, side by side.
+async fn pair<A: Future + Unpin, B: Future + Unpin>(mut a: A, mut b: B) -> (A::Output, B::Output) {
+    let (mut left, mut right) = (None, None);
+    std::future::poll_fn(|cx| {
+        use std::task::Poll;
+        if left.is_none()
+            && let Poll::Ready(output) = std::pin::Pin::new(&mut a).poll(cx)
+        {
+            left = Some(output);
+        }
+        if right.is_none()
+            && let Poll::Ready(output) = std::pin::Pin::new(&mut b).poll(cx)
+        {
+            right = Some(output);
+        }
+        if left.is_some() && right.is_some() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    (left.expect("both are done"), right.expect("both are done"))
+}

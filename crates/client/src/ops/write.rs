@@ -1,0 +1,106 @@
+//! Writing: one request to each iod that holds part of the range, all at once.
+
+use std::ops::Range;
+
+use pvfs_net::call::Data;
+use pvfs_net::runtime::{Runtime, all};
+use pvfs_wire::Errno;
+use pvfs_wire::attr::Time;
+use pvfs_wire::ops::{OpenFlags, Write};
+
+use super::pieces::{Share, deal_ref, regions, windows};
+use crate::error::Result;
+use crate::file::OpenFile;
+use crate::user::User;
+
+impl<R: Runtime> User<R> {
+    /// Writes all of `buffer` at `offset`, or fails. `sync` waits for stable storage (O_SYNC).
+    ///
+    /// After a failure in the middle of a long write the bytes before [`Self::write_at`]'s error may have been
+    /// written; nothing beyond the range ever is.
+    pub async fn write_at(
+        &self,
+        file: &OpenFile,
+        offset: u64,
+        buffer: &[u8],
+        sync: bool,
+    ) -> Result<()> {
+        if !file.flags.has(OpenFlags::WRITE) {
+            return Err(Errno::EBADF.into());
+        }
+        let end = offset
+            .checked_add(buffer.len() as u64)
+            .filter(|end| *end <= pvfs_layout::FILE_SIZE_MAX);
+        let end = end.ok_or(Errno::EFBIG)?;
+        let mut rest = buffer;
+        for window in
+            windows(&file.placement.dist, offset..end, self.filesystem.options().request_bytes_max)
+        {
+            let (part, tail) = rest.split_at((window.end - window.start) as usize);
+            rest = tail;
+            let written = self.write_window(file, &window, part, sync).await;
+            file.note_write(window.end, self.now(), written.is_err());
+            written?;
+        }
+        Ok(())
+    }
+
+    async fn write_window(
+        &self,
+        file: &OpenFile,
+        window: &Range<u64>,
+        buffer: &[u8],
+        sync: bool,
+    ) -> Result<()> {
+        loop {
+            match self.write_shares(file, window, buffer, sync).await {
+                Err(error) if error.errno() == Errno::EKEYEXPIRED => self.renew(file).await?,
+                written => return written,
+            }
+        }
+    }
+
+    async fn write_shares(
+        &self,
+        file: &OpenFile,
+        window: &Range<u64>,
+        buffer: &[u8],
+        sync: bool,
+    ) -> Result<()> {
+        let shares = deal_ref(&file.placement.dist, window.start, buffer);
+        if let [share] = &shares[..] {
+            return self.write_share(file, window, share, sync).await;
+        }
+        let writes = shares.iter().map(|share| self.write_share(file, window, share, sync));
+        all(writes).await.into_iter().collect()
+    }
+
+    async fn write_share(
+        &self,
+        file: &OpenFile,
+        window: &Range<u64>,
+        share: &Share<&[u8]>,
+        sync: bool,
+    ) -> Result<()> {
+        let slot = share.slot;
+        let iod = self.filesystem.iod_of(&file.placement, slot)?;
+        let regions = regions(window)?;
+        self.filesystem
+            .caller()
+            .transfer::<Write>(
+                iod,
+                &self.principal,
+                &file.shown(),
+                |access| Write { access, slot, regions: regions.clone(), sync },
+                &mut Data { out: &share.pieces, into: &mut [] },
+                self.filesystem.data_patience(),
+            )
+            .await?;
+        Ok(())
+    }
+
+    /// The time to give a change of a file's data.
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(self.filesystem.runtime().wall_ns())
+    }
+}

@@ -1,0 +1,217 @@
+//! The runtime of a library: the calling thread drives its own operation with `poll(2)`.
+//!
+//! No thread, no signal, no global state in the host program. While an operation is polled it notes the
+//! descriptors and the earliest time it waits for; when it cannot go on, the thread sleeps until one of them.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake, Waker};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+use crate::endpoint::Endpoint;
+use crate::runtime::{Instant, Interest, Runtime};
+use crate::socket::Socket;
+
+/// The world of real sockets and clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Blocking;
+
+impl Runtime for Blocking {
+    type Stream = Socket;
+
+    fn connect(&self, endpoint: &Endpoint) -> io::Result<Socket> {
+        Socket::connect(endpoint)
+    }
+
+    fn poll_ready(&self, stream: &Socket, interest: Interest) -> Poll<()> {
+        let fd = stream.as_fd().as_raw_fd();
+        let flags = match interest {
+            Interest::Readable => PollFlags::IN,
+            Interest::Writable => PollFlags::OUT,
+        };
+        WAITS.with_borrow_mut(|waits| waits.ready_or_wait(fd, flags))
+    }
+
+    fn poll_timer(&self, at: Instant) -> Poll<()> {
+        if self.now() >= at {
+            return Poll::Ready(());
+        }
+        WAITS.with_borrow_mut(|waits| waits.wake_at = waits.wake_at.min(at));
+        Poll::Pending
+    }
+
+    fn now(&self) -> Instant {
+        let time = clock_gettime(ClockId::Monotonic);
+        Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
+
+    fn wall_ns(&self) -> i64 {
+        let time = clock_gettime(ClockId::Realtime);
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+
+    fn expect_wake(&self) {
+        BELL.with(|bell| bell.install());
+    }
+
+    fn random(&self) -> u64 {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).expect("the kernel gives random bytes");
+        u64::from_le_bytes(bytes)
+    }
+}
+
+/// Runs an operation to its end on this thread. Operations carry their own deadlines.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let bell = BELL.with(Arc::clone);
+    let waker = Waker::from(bell.clone());
+    let mut context = Context::from_waker(&waker);
+    // An operation may be begun inside another's wait only by mistake, but then each keeps its own waits.
+    let outer = WAITS.take();
+    let output = loop {
+        WAITS.with_borrow_mut(Waits::begin_round);
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            break output;
+        }
+        sleep(&bell);
+    };
+    WAITS.set(outer);
+    output
+}
+
+thread_local! {
+    static WAITS: RefCell<Waits> = RefCell::new(Waits::default());
+    static BELL: Arc<Bell> = Arc::new(Bell::default());
+}
+
+/// What the operation of this thread waits for.
+struct Waits {
+    wanted: Vec<(RawFd, PollFlags)>,
+    ready: Vec<(RawFd, PollFlags)>,
+    wake_at: Instant,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { wanted: Vec::new(), ready: Vec::new(), wake_at: Instant(u64::MAX) }
+    }
+}
+
+impl Waits {
+    fn begin_round(&mut self) {
+        self.wanted.clear();
+        self.wake_at = Instant(u64::MAX);
+    }
+
+    fn ready_or_wait(&mut self, fd: RawFd, flags: PollFlags) -> Poll<()> {
+        if let Some(at) = self.ready.iter().position(|seen| *seen == (fd, flags)) {
+            self.ready.swap_remove(at);
+            return Poll::Ready(());
+        }
+        self.wanted.push((fd, flags));
+        Poll::Pending
+    }
+}
+
+/// Sleeps until something waited for happens, and notes what.
+fn sleep(bell: &Bell) {
+    WAITS.with_borrow_mut(|waits| {
+        waits.ready.clear();
+        if bell.rung.swap(false, Ordering::Acquire) {
+            return;
+        }
+        let mut fds: Vec<PollFd<'_>> = waits
+            .wanted
+            .iter()
+            .map(|(fd, flags)| PollFd::from_borrowed_fd(borrow(*fd), *flags))
+            .collect();
+        if let Some(fd) = bell.fd.get() {
+            fds.push(PollFd::new(fd, PollFlags::IN));
+        }
+        // A signal ends the sleep early, which is a needless round and nothing worse.
+        let _ = poll(&mut fds, timeout(waits.wake_at).as_ref());
+        let happened = fds.iter().zip(&waits.wanted).filter(|(fd, _)| !fd.revents().is_empty());
+        waits.ready.extend(happened.map(|(_, wanted)| *wanted));
+        bell.quieten();
+    });
+}
+
+fn timeout(wake_at: Instant) -> Option<Timespec> {
+    if wake_at == Instant(u64::MAX) {
+        return None;
+    }
+    let left = Blocking.now().until(wake_at);
+    Some(Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
+}
+
+#[allow(unsafe_code)]
+fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
+    // SAFETY: the descriptor was noted during the last poll of the future that owns the stream; the
+    // future is neither polled nor dropped before `sleep` returns, so the stream is still open.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
+/// Wakes a thread that waits for another thread of this process (for a lane to become free).
+/// Its descriptor exists only once some waker has been rung, so plain operations never pay for it.
+#[derive(Default)]
+struct Bell {
+    rung: AtomicBool,
+    fd: OnceLock<OwnedFd>,
+}
+
+impl Bell {
+    fn quieten(&self) {
+        if let Some(fd) = self.fd.get() {
+            let _ = rustix::io::read(fd, &mut [0; 8]);
+        }
+    }
+
+    /// Makes sure that a ring is heard during a sleep.
+    fn install(&self) {
+        self.fd.get_or_init(|| {
+            let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
+            eventfd(0, flags).expect("a process can have one more descriptor")
+        });
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.rung.store(true, Ordering::Release);
+        if let Some(fd) = self.fd.get() {
+            let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::{all, before, sleep_until};
+    use std::time::Duration;
+
+    #[test]
+    fn a_deadline_ends_a_wait_that_nothing_else_would() {
+        let start = Blocking.now();
+        let deadline = start.after(Duration::from_millis(20));
+        let output = block_on(before(&Blocking, deadline, std::future::pending::<()>()));
+        assert!(output.is_none());
+        assert!(Blocking.now() >= deadline);
+    }
+
+    #[test]
+    fn sleeps_run_side_by_side() {
+        let start = Blocking.now();
+        let until = start.after(Duration::from_millis(30));
+        block_on(all((0..50).map(|_| sleep_until(&Blocking, until))));
+        assert!(start.until(Blocking.now()) < Duration::from_secs(1));
+    }
+}

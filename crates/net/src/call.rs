@@ -1,0 +1,591 @@
+//! Calls: a request, its deadline, and as many connections and repetitions as it takes.
+//!
+//! ```text
+//!   call ── take a lane ── exchange ── reply
+//!             │               │ connection lost
+//!             └── reconnect ──┘   the same lane with the next incarnation, so that the daemon refuses
+//!                                 whatever may still come from the old connection
+//! ```
+//!
+//! Queries and repeatable operations are simply sent again. A change of metadata keeps its sequence through
+//! all repetitions and is run once. When the deadline passes, the fate of the request is unknown and the
+//! lane stays marked as broken: it is reconnected before anything else goes to that daemon.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use pvfs_wire::ops::{Access, Hello};
+use pvfs_wire::token::Credential;
+use pvfs_wire::{Bytes, Effect, Errno, Header, OK, Operation, Sequence, VERSION, Wire};
+
+use crate::endpoint::Endpoint;
+use crate::lane::{Incoming, Lane, LaneError, LaneId, Outgoing};
+use crate::runtime::{Instant, Runtime, before, sleep_until};
+
+/// A client process, as daemons know it.
+pub struct Caller<R: Runtime> {
+    /// The world it lives in.
+    pub runtime: R,
+    client: u64,
+    fsid: u32,
+    software: String,
+    data_checksum: bool,
+    sequences: Mutex<Sequences>,
+    leases_lost: AtomicU64,
+}
+
+/// A daemon, as a client knows it: where it is and the lanes to it.
+pub struct Server<R: Runtime> {
+    name: String,
+    endpoints: Vec<Endpoint>,
+    lanes: Mutex<Lanes<R::Stream>>,
+    map_version: AtomicU32,
+    generation: AtomicU32,
+}
+
+/// On whose behalf calls are made.
+pub struct Principal {
+    key: u64,
+    credential: Mutex<Credential>,
+    renew: Box<Renew>,
+}
+
+/// Gets a fresh credential, from an agent or by signing it.
+pub type Renew = dyn Fn() -> Result<Credential, Errno> + Send + Sync;
+
+/// How long to try.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Patience {
+    /// The time after which the call fails.
+    pub timeout: Duration,
+    /// Whether a daemon that refuses connections is given until then to come back.
+    pub insist: bool,
+}
+
+/// A capability and the number it has on all lanes.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// Number of the open file in this client.
+    pub number: u32,
+    /// Grows each time the capability is renewed.
+    pub version: u64,
+    /// The capability.
+    pub token: Bytes,
+}
+
+/// File data that goes with a call.
+#[derive(Default)]
+pub struct Data<'a, 'b> {
+    /// Sent with the request.
+    pub out: &'a [&'a [u8]],
+    /// Receives the reply's.
+    pub into: &'a mut [&'b mut [u8]],
+}
+
+/// Why a call has no reply.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum CallError {
+    /// The daemon answered with an error.
+    #[error("{0}")]
+    Status(Errno),
+    /// No answer in time; whether the request was carried out is unknown.
+    #[error("{server} did not answer in {waited_ms} ms ({last}); see pvfs status")]
+    Timeout {
+        /// Which daemon.
+        server: String,
+        /// How long it was given.
+        waited_ms: u64,
+        /// What happened last.
+        last: String,
+    },
+    /// The daemon cannot be reached, and the call was not to insist.
+    #[error("{server} is not reachable: {reason}; see pvfs status")]
+    Unreachable {
+        /// Which daemon.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// The daemon and this client do not fit together; trying again is of no use.
+    #[error("{server} refused the connection: {reason}")]
+    Refused {
+        /// Which daemon.
+        server: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+impl CallError {
+    /// The error number that a program is given.
+    pub fn errno(&self) -> Errno {
+        match self {
+            Self::Status(errno) => *errno,
+            Self::Timeout { .. } => Errno::ETIMEDOUT,
+            Self::Unreachable { .. } => Errno::EIO,
+            Self::Refused { .. } => Errno::EACCES,
+        }
+    }
+}
+
+impl From<Errno> for CallError {
+    fn from(errno: Errno) -> Self {
+        Self::Status(errno)
+    }
+}
+
+impl Principal {
+    /// A principal whose credential comes from `renew`, now and whenever it is about to expire.
+    pub fn new(renew: Box<Renew>) -> Result<Self, Errno> {
+        let credential = Mutex::new(renew()?);
+        Ok(Self { key: PRINCIPALS.fetch_add(1, Ordering::Relaxed), credential, renew })
+    }
+
+    fn credential(&self, now_s: u64) -> Result<Credential, Errno> {
+        let mut credential = self.credential.lock().expect("renew does not panic");
+        if credential.expiry < now_s + RENEWED_BEFORE_S {
+            *credential = (self.renew)()?;
+        }
+        Ok(credential.clone())
+    }
+}
+
+impl<R: Runtime> Server<R> {
+    /// A daemon reached at the first of these endpoints that answers.
+    pub fn new(name: impl Into<String>, endpoints: Vec<Endpoint>) -> Self {
+        let lanes = Mutex::new(Lanes::default());
+        let (map_version, generation) = (AtomicU32::new(0), AtomicU32::new(0));
+        Self { name: name.into(), endpoints, lanes, map_version, generation }
+    }
+
+    /// Its name in the cluster file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The file system's generation, as a manager's last welcome said; 0 before the first.
+    pub fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// Closes all idle lanes; those in use close when their calls end in error or are given back.
+    pub fn disconnect(&self) {
+        self.lock().idle.clear();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Lanes<R::Stream>> {
+        self.lanes.lock().expect("no code panics while it holds the lanes")
+    }
+}
+
+impl<R: Runtime> Caller<R> {
+    /// A new client process with a random identity.
+    pub fn new(runtime: R, fsid: u32, software: impl Into<String>, data_checksum: bool) -> Self {
+        let client = runtime.random();
+        Self {
+            runtime,
+            client,
+            fsid,
+            software: software.into(),
+            data_checksum,
+            sequences: Mutex::new(Sequences::default()),
+            leases_lost: AtomicU64::new(0),
+        }
+    }
+
+    /// Its identity.
+    pub fn client(&self) -> u64 {
+        self.client
+    }
+
+    /// How often a daemon said that it no longer holds this client's opens and locks.
+    pub fn leases_lost(&self) -> u64 {
+        self.leases_lost.load(Ordering::Relaxed)
+    }
+
+    /// Asks, and returns the reply record.
+    pub async fn call<O: Operation>(
+        &self,
+        server: &Server<R>,
+        principal: &Principal,
+        request: &O,
+        patience: Patience,
+    ) -> Result<O::Reply, CallError> {
+        let body = request.to_bytes();
+        let slot = self.begin_change::<O>().await;
+        let sequence = slot.as_ref().map_or(Sequence::default(), |slot| slot.sequence);
+        let call =
+            Call { server, principal, sequence, patience, operation: O::CODE, reply_bytes: 0 };
+        let reply = self.repeat(&call, |_| body.clone(), &mut Data::default()).await;
+        drop(slot);
+        decoded::<O>(server, reply?)
+    }
+
+    /// Moves file data under a capability. `make` builds the request around the access it is given.
+    /// Returns the reply record and how many bytes of `data.into` were filled.
+    pub async fn transfer<O: Operation>(
+        &self,
+        server: &Server<R>,
+        principal: &Principal,
+        shown: &Shown,
+        make: impl Fn(Access) -> O,
+        data: &mut Data<'_, '_>,
+        patience: Patience,
+    ) -> Result<(O::Reply, usize), CallError> {
+        let sequence = Sequence::default();
+        let reply_bytes = REPLY_BYTES_WITH_DATA;
+        let call = Call { server, principal, sequence, patience, operation: O::CODE, reply_bytes };
+        let build = |lane: &mut Lane<R::Stream>| {
+            let token = lane.show(shown.number, shown.version, &shown.token);
+            make(Access { number: shown.number, token }).to_bytes()
+        };
+        let deadline = self.runtime.now().after(patience.timeout);
+        loop {
+            match self.repeat(&call, build, data).await {
+                // The daemon has dropped it from its table; the lane will show it again.
+                Err(CallError::Status(Errno::ENOKEY)) if self.runtime.now() < deadline => {}
+                reply => {
+                    let incoming = reply?;
+                    let data_bytes = incoming.header.data_bytes as usize;
+                    return Ok((decoded::<O>(server, incoming)?, data_bytes));
+                }
+            }
+        }
+    }
+
+    /// Repeats an exchange on one lane after the other until it has a reply or its time is over.
+    async fn repeat(
+        &self,
+        call: &Call<'_, R>,
+        build: impl Fn(&mut Lane<R::Stream>) -> Vec<u8>,
+        data: &mut Data<'_, '_>,
+    ) -> Result<Incoming, CallError> {
+        let deadline = self.runtime.now().after(call.patience.timeout);
+        let mut last = String::from("connecting");
+        let mut pause = PAUSE_FIRST;
+        loop {
+            let attempt = self.attempt(call, deadline, &build, data);
+            match before(&self.runtime, deadline, attempt).await {
+                Some(Ok(incoming)) if incoming.header.status == OK => return Ok(incoming),
+                Some(Ok(incoming)) => return Err(incoming.header.status.into()),
+                Some(Err(Trouble::Final(error))) => return Err(error),
+                Some(Err(Trouble::Lane(error))) => last = error.to_string(),
+                Some(Err(Trouble::Connect(error))) if call.patience.insist => {
+                    last = error.to_string()
+                }
+                Some(Err(Trouble::Connect(error))) => return Err(unreachable(call.server, &error)),
+                None => return Err(timeout(call, last)),
+            }
+            let until = self.runtime.now().after(pause);
+            if until >= deadline {
+                return Err(timeout(call, last));
+            }
+            sleep_until(&self.runtime, until).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    async fn attempt(
+        &self,
+        call: &Call<'_, R>,
+        deadline: Instant,
+        build: impl Fn(&mut Lane<R::Stream>) -> Vec<u8>,
+        data: &mut Data<'_, '_>,
+    ) -> Result<Incoming, Trouble> {
+        let mut lease = self.lane(call.server).await?;
+        let lane = lease.lane.as_mut().expect("a lease holds a lane until it is dropped");
+        let credential = call
+            .principal
+            .credential(self.runtime.wall_s())
+            .map_err(|errno| Trouble::Final(CallError::Status(errno)))?;
+        let introduced = lane.introduce(&self.runtime, call.principal.key, &credential).await;
+        let session = introduced.map_err(|error| refusal(call.server, error))?;
+        let body = build(lane);
+        let left = self.runtime.now().until(deadline);
+        let header = Header {
+            session,
+            sequence: call.sequence,
+            timeout_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX).max(1),
+            map_version: call.server.map_version.load(Ordering::Relaxed),
+            ..Header::request(call.operation, 0)
+        };
+        let data_checksum = self.data_checksum;
+        let outgoing = Outgoing { header, body: &body, data: data.out, data_checksum };
+        let exchange = lane.exchange(&self.runtime, &outgoing, call.reply_bytes, data.into);
+        let incoming = exchange.await.map_err(Trouble::Lane)?;
+        if incoming.header.status == Errno::ENOKEY {
+            lane.forget_shown();
+        }
+        lease.healthy = true;
+        Ok(incoming)
+    }
+
+    /// A lane for one exchange. Broken ones are reconnected first, all of them: see the module's head.
+    async fn lane<'a>(&self, server: &'a Server<R>) -> Result<Lease<'a, R>, Trouble> {
+        loop {
+            let taken = poll_fn(|cx| server.lock().take(cx.waker(), &self.runtime)).await;
+            let (id, lane) = match taken {
+                Taken::Idle(id, lane) => return Ok(Lease::new(server, id, Some(lane), false)),
+                Taken::Connect(id) => (id, Lease::new(server, id, None, false)),
+            };
+            let mut lease = lane;
+            lease.lane = Some(self.connect(server, id).await?);
+            if server.lock().broken.is_empty() {
+                return Ok(lease);
+            }
+            lease.healthy = true;
+        }
+    }
+
+    async fn connect(
+        &self,
+        server: &Server<R>,
+        id: LaneId,
+    ) -> Result<Box<Lane<R::Stream>>, Trouble> {
+        let hello = self.hello(id);
+        let mut last = Trouble::Connect(LaneError::Broken(std::io::ErrorKind::NotFound.into()));
+        for endpoint in &server.endpoints {
+            let opened = match self.runtime.connect(endpoint) {
+                Ok(stream) => Lane::open(&self.runtime, stream, &hello).await,
+                Err(error) => Err(LaneError::Broken(error)),
+            };
+            match opened {
+                Ok(lane) => {
+                    self.note_welcome(server, &lane);
+                    return Ok(Box::new(lane));
+                }
+                Err(error @ LaneError::Broken(_)) => last = Trouble::Connect(error),
+                Err(error) => return Err(refusal(server, error)),
+            }
+        }
+        Err(last)
+    }
+
+    fn note_welcome(&self, server: &Server<R>, lane: &Lane<R::Stream>) {
+        server.map_version.store(lane.welcome().map_version, Ordering::Relaxed);
+        server.generation.store(lane.welcome().generation, Ordering::Relaxed);
+        if !lane.welcome().lease_kept {
+            self.leases_lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn hello(&self, id: LaneId) -> Hello {
+        let mut nonce = [0; 32];
+        nonce
+            .chunks_mut(8)
+            .for_each(|part| part.copy_from_slice(&self.runtime.random().to_le_bytes()));
+        Hello {
+            version_min: VERSION,
+            version_max: VERSION,
+            client: self.client,
+            lane: id.index,
+            incarnation: id.incarnation,
+            fsid: self.fsid,
+            nonce,
+            software: self.software.clone(),
+        }
+    }
+
+    async fn begin_change<O: Operation>(&self) -> Option<ChangeSlot<'_>> {
+        if O::EFFECT != Effect::Change {
+            return None;
+        }
+        let sequence = poll_fn(|cx| {
+            let mut sequences = self.sequences.lock().expect("no code panics holding it");
+            sequences.take(cx.waker(), &self.runtime)
+        });
+        Some(ChangeSlot { sequence: sequence.await, home: &self.sequences })
+    }
+}
+
+/// What stays the same through all repetitions of a call.
+struct Call<'a, R: Runtime> {
+    server: &'a Server<R>,
+    principal: &'a Principal,
+    sequence: Sequence,
+    patience: Patience,
+    operation: u16,
+    reply_bytes: usize,
+}
+
+enum Trouble {
+    Connect(LaneError),
+    Lane(LaneError),
+    Final(CallError),
+}
+
+/// The lanes to one daemon.
+struct Lanes<S> {
+    idle: Vec<(LaneId, Box<Lane<S>>)>,
+    broken: Vec<LaneId>,
+    count: u32,
+    waiting: VecDeque<Waker>,
+}
+
+impl<S> Default for Lanes<S> {
+    fn default() -> Self {
+        Self { idle: Vec::new(), broken: Vec::new(), count: 0, waiting: VecDeque::new() }
+    }
+}
+
+enum Taken<S> {
+    Idle(LaneId, Box<Lane<S>>),
+    Connect(LaneId),
+}
+
+impl<S> Lanes<S> {
+    fn take<R: Runtime>(&mut self, waker: &Waker, runtime: &R) -> Poll<Taken<S>> {
+        if let Some(id) = self.broken.pop() {
+            return Poll::Ready(Taken::Connect(id));
+        }
+        if let Some((id, lane)) = self.idle.pop() {
+            return Poll::Ready(Taken::Idle(id, lane));
+        }
+        if self.count < LANES_MAX {
+            self.count += 1;
+            return Poll::Ready(Taken::Connect(LaneId { index: self.count - 1, incarnation: 1 }));
+        }
+        runtime.expect_wake();
+        self.waiting.push_back(waker.clone());
+        Poll::Pending
+    }
+}
+
+/// The use of a lane for one exchange; without a happy end it counts as broken.
+struct Lease<'a, R: Runtime> {
+    server: &'a Server<R>,
+    id: LaneId,
+    lane: Option<Box<Lane<R::Stream>>>,
+    healthy: bool,
+}
+
+impl<'a, R: Runtime> Lease<'a, R> {
+    fn new(
+        server: &'a Server<R>,
+        id: LaneId,
+        lane: Option<Box<Lane<R::Stream>>>,
+        healthy: bool,
+    ) -> Self {
+        Self { server, id, lane, healthy }
+    }
+}
+
+impl<R: Runtime> Drop for Lease<'_, R> {
+    fn drop(&mut self) {
+        let mut lanes = self.server.lock();
+        match self.lane.take() {
+            Some(lane) if self.healthy => lanes.idle.push((self.id, lane)),
+            _ => lanes.broken.push(LaneId { incarnation: self.id.incarnation + 1, ..self.id }),
+        }
+        if let Some(waker) = lanes.waiting.pop_front() {
+            waker.wake();
+        }
+    }
+}
+
+/// Slots for changes of metadata, with the count each has reached.
+#[derive(Default)]
+struct Sequences {
+    free: Vec<Sequence>,
+    made: u16,
+    waiting: VecDeque<Waker>,
+}
+
+impl Sequences {
+    fn take<R: Runtime>(&mut self, waker: &Waker, runtime: &R) -> Poll<Sequence> {
+        if let Some(last) = self.free.pop() {
+            return Poll::Ready(Sequence { count: last.count + 1, ..last });
+        }
+        if self.made < SLOTS_MAX {
+            self.made += 1;
+            return Poll::Ready(Sequence { slot: self.made - 1, count: 1 });
+        }
+        runtime.expect_wake();
+        self.waiting.push_back(waker.clone());
+        Poll::Pending
+    }
+}
+
+struct ChangeSlot<'a> {
+    sequence: Sequence,
+    home: &'a Mutex<Sequences>,
+}
+
+impl Drop for ChangeSlot<'_> {
+    fn drop(&mut self) {
+        let mut sequences = self.home.lock().expect("no code panics holding it");
+        sequences.free.push(self.sequence);
+        if let Some(waker) = sequences.waiting.pop_front() {
+            waker.wake();
+        }
+    }
+}
+
+fn decoded<O: Operation>(
+    server: &Server<impl Runtime>,
+    incoming: Incoming,
+) -> Result<O::Reply, CallError> {
+    O::Reply::from_bytes(&incoming.body).map_err(|error| CallError::Refused {
+        server: server.name.clone(),
+        reason: format!("its answer to {} was not understood: {error}", O::NAME),
+    })
+}
+
+fn refusal(server: &Server<impl Runtime>, error: LaneError) -> Trouble {
+    let reason = match error {
+        LaneError::Broken(_) => return Trouble::Lane(error),
+        LaneError::Malformed(error) => error.to_string(),
+        LaneError::Impostor => LaneError::Impostor.to_string(),
+        LaneError::Refused(errno) => refusal_reason(errno),
+    };
+    Trouble::Final(CallError::Refused { server: server.name.clone(), reason })
+}
+
+fn refusal_reason(errno: Errno) -> String {
+    match errno {
+        Errno::EKEYREJECTED => "the session was not signed with its key; is the key file the same \
+                                on every node?"
+            .into(),
+        Errno::EKEYEXPIRED => "the session expired; check that the clocks agree within 60 s".into(),
+        Errno::EPROTO => {
+            "it speaks another version of the protocol; install matching versions".into()
+        }
+        Errno::ENODEV => "it serves another file system; check the id in the cluster file".into(),
+        Errno::EACCES => {
+            "this address or user may not connect; check [security] networks, or wait \
+                          for a lockout to end"
+                .into()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn unreachable(server: &Server<impl Runtime>, error: &LaneError) -> CallError {
+    CallError::Unreachable { server: server.name.clone(), reason: error.to_string() }
+}
+
+fn timeout(call: &Call<'_, impl Runtime>, last: String) -> CallError {
+    let waited_ms = call.patience.timeout.as_millis() as u64;
+    CallError::Timeout { server: call.server.name.clone(), waited_ms, last }
+}
+
+static PRINCIPALS: AtomicU64 = AtomicU64::new(1);
+
+/// Lanes to one daemon; more calls at once than this wait for one another.
+const LANES_MAX: u32 = 32;
+
+/// Changes of metadata outstanding at once; managers keep this many reply records of a client.
+const SLOTS_MAX: u16 = 64;
+
+/// The reply record of every transfer is one `u64` (the local size) or nothing.
+const REPLY_BYTES_WITH_DATA: usize = 8;
+
+/// A session is renewed this long before it expires.
+const RENEWED_BEFORE_S: u64 = 120;
+
+const PAUSE_FIRST: Duration = Duration::from_millis(2);
+const PAUSE_MAX: Duration = Duration::from_millis(500);

@@ -1,0 +1,389 @@
+//! One connection of a client to a daemon: handshake, then one exchange at a time.
+//!
+//! A reply's data is received straight into the caller's memory: the pieces follow the fixed-size head in
+//! the same `recvmsg`, so a small read costs one send and one receive.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+
+use pvfs_wire::header::{checksum, checksum_pieces};
+use pvfs_wire::ops::{Auth, Hello, Welcome};
+use pvfs_wire::token::{Code, Credential, client_proof, same_code, server_proof};
+use pvfs_wire::{Bytes, DecodeError, Errno, HEADER_BYTES, Header, OK, Operation, Wire};
+
+use crate::runtime::{Interest, Runtime, ready};
+use crate::stream::Stream;
+
+/// A connection that has said hello.
+pub struct Lane<S> {
+    stream: S,
+    nonce: Code,
+    welcome: Welcome,
+    tag: u64,
+    sessions: HashMap<u64, AuthedSession>,
+    shown: HashMap<u32, u64>,
+}
+
+/// Which of the client's connections this is, for the daemon to tell stale ones.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LaneId {
+    /// Position among the client's lanes to this daemon.
+    pub index: u32,
+    /// Grows with each connection of that position.
+    pub incarnation: u64,
+}
+
+/// Why an exchange did not end with a reply. The lane is of no further use.
+#[derive(Debug, thiserror::Error)]
+pub enum LaneError {
+    /// The connection broke, or never came to be.
+    #[error("connection lost: {0}")]
+    Broken(#[from] io::Error),
+    /// The peer does not speak as agreed.
+    #[error("{0}")]
+    Malformed(#[from] DecodeError),
+    /// The daemon refused the handshake.
+    #[error("refused: {0}")]
+    Refused(Errno),
+    /// The daemon could not prove that it holds the cluster key.
+    #[error("the daemon does not hold this cluster's key; is the key file the same on every node?")]
+    Impostor,
+}
+
+/// A request on its way out.
+pub struct Outgoing<'a> {
+    /// Operation, session, sequence and timeout; the lane fills in the rest.
+    pub header: Header,
+    /// The operation's record.
+    pub body: &'a [u8],
+    /// File data, in pieces.
+    pub data: &'a [&'a [u8]],
+    /// Whether the data is protected by a checksum.
+    pub data_checksum: bool,
+}
+
+/// A reply that arrived; its data is already where it belongs.
+pub struct Incoming {
+    /// Status and lengths.
+    pub header: Header,
+    /// The reply record.
+    pub body: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+struct AuthedSession {
+    number: u32,
+    expiry: u64,
+}
+
+impl<S: Stream> Lane<S> {
+    /// Says hello on a fresh stream.
+    pub async fn open<R: Runtime<Stream = S>>(
+        runtime: &R,
+        stream: S,
+        hello: &Hello,
+    ) -> Result<Self, LaneError> {
+        let mut lane = Self {
+            stream,
+            nonce: hello.nonce,
+            welcome: nobody_yet(),
+            tag: 0,
+            sessions: HashMap::new(),
+            shown: HashMap::new(),
+        };
+        ready(runtime, &lane.stream, Interest::Writable).await;
+        lane.welcome = lane.ask(runtime, hello).await?;
+        Ok(lane)
+    }
+
+    /// What the daemon said of itself.
+    pub fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// The number of a session on this lane, introducing it first if need be. `key` names the session
+    /// in this process.
+    pub async fn introduce<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        key: u64,
+        credential: &Credential,
+    ) -> Result<u32, LaneError> {
+        if let Some(known) = self.sessions.get(&key)
+            && known.expiry == credential.expiry
+        {
+            return Ok(known.number);
+        }
+        let (client, server) = (self.nonce, self.welcome.nonce);
+        let proof = client_proof(&credential.secret, &client, &server);
+        let authed = self.ask(runtime, &Auth { token: credential.token.clone(), proof }).await?;
+        if !same_code(&authed.proof, &server_proof(&credential.secret, &client, &server)) {
+            return Err(LaneError::Impostor);
+        }
+        let session = AuthedSession { number: authed.session, expiry: credential.expiry };
+        self.sessions.insert(key, session);
+        Ok(authed.session)
+    }
+
+    /// The token to send along, when this version of the capability was not yet shown here.
+    pub fn show(&mut self, number: u32, version: u64, token: &Bytes) -> Option<Bytes> {
+        let news = self.shown.insert(number, version) != Some(version);
+        news.then(|| token.clone())
+    }
+
+    /// The daemon has forgotten some capability: shows all of them again.
+    pub fn forget_shown(&mut self) {
+        self.shown.clear();
+    }
+
+    /// Sends a request and waits for its reply. `into` takes the reply's data, in order.
+    pub async fn exchange<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        outgoing: &Outgoing<'_>,
+        reply_body_bytes: usize,
+        into: &mut [&mut [u8]],
+    ) -> Result<Incoming, LaneError> {
+        self.tag += 1;
+        self.send(runtime, outgoing).await?;
+        let incoming = self.receive(runtime, reply_body_bytes, into).await?;
+        if incoming.header.tag != self.tag || incoming.header.operation != outgoing.header.operation
+        {
+            return Err(DecodeError::Value.into());
+        }
+        Ok(incoming)
+    }
+
+    async fn ask<R: Runtime<Stream = S>, O: Operation>(
+        &mut self,
+        runtime: &R,
+        request: &O,
+    ) -> Result<O::Reply, LaneError> {
+        let body = request.to_bytes();
+        let header = Header::request(O::CODE, 0);
+        let outgoing = Outgoing { header, body: &body, data: &[], data_checksum: false };
+        let incoming = self.exchange(runtime, &outgoing, 0, &mut []).await?;
+        match incoming.header.status {
+            OK => Ok(O::Reply::from_bytes(&incoming.body)?),
+            status => Err(LaneError::Refused(status)),
+        }
+    }
+
+    async fn send<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        outgoing: &Outgoing<'_>,
+    ) -> Result<(), LaneError> {
+        let header = finished(outgoing, self.tag).encode();
+        let mut pieces = vec![&header[..], outgoing.body];
+        pieces.extend_from_slice(outgoing.data);
+        let mut rest = Cursor::default();
+        loop {
+            let slices: Vec<IoSlice<'_>> = rest.after(&pieces).map(IoSlice::new).collect();
+            if slices.is_empty() {
+                return Ok(());
+            }
+            match self.stream.send(&slices) {
+                Ok(sent) => rest.advance(pieces.iter().map(|piece| piece.len()), sent),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    ready(runtime, &self.stream, Interest::Writable).await;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn receive<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        reply_body_bytes: usize,
+        into: &mut [&mut [u8]],
+    ) -> Result<Incoming, LaneError> {
+        let mut head = [0; HEAD_BYTES];
+        // With data to follow, the head must end exactly where the data begins.
+        let head_bytes = if into.is_empty() { HEAD_BYTES } else { HEADER_BYTES + reply_body_bytes };
+        let mut got = 0;
+        while got < HEADER_BYTES {
+            got += self.fill(runtime, &mut head[got..head_bytes], into).await?;
+        }
+        let header = Header::decode(head[..HEADER_BYTES].try_into().expect("64 bytes"))?;
+        if into.is_empty() {
+            let body = self.rest_of_body(runtime, header, &head[HEADER_BYTES..got]).await?;
+            return Ok(Incoming { header, body });
+        }
+        let total = expected_total(header, head_bytes, into)?;
+        while got < total {
+            got += self.fill_from(runtime, got, &mut head[..head_bytes], into).await?;
+        }
+        let body = head[HEADER_BYTES..HEADER_BYTES + header.body_bytes as usize].to_vec();
+        header.check_body(&body)?;
+        check_data(header, into)?;
+        Ok(Incoming { header, body })
+    }
+
+    /// The body of a reply without data, of which `first` has already arrived.
+    async fn rest_of_body<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        header: Header,
+        first: &[u8],
+    ) -> Result<Vec<u8>, LaneError> {
+        let bytes = header.body_bytes as usize;
+        if header.data_bytes != 0 || first.len() > bytes {
+            return Err(DecodeError::TooLong.into());
+        }
+        let mut body = vec![0; bytes];
+        body[..first.len()].copy_from_slice(first);
+        let mut got = first.len();
+        while got < bytes {
+            got += self.fill(runtime, &mut body[got..], &mut []).await?;
+        }
+        header.check_body(&body)?;
+        Ok(body)
+    }
+
+    async fn fill_from<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        got: usize,
+        head: &mut [u8],
+        into: &mut [&mut [u8]],
+    ) -> Result<usize, LaneError> {
+        let head_bytes = head.len();
+        if got < head_bytes {
+            return self.fill(runtime, &mut head[got..], into).await;
+        }
+        let mut skip = got - head_bytes;
+        let first = into.iter().position(|piece| {
+            let inside = skip < piece.len();
+            if !inside {
+                skip -= piece.len();
+            }
+            inside
+        });
+        let (piece, rest) =
+            into[first.unwrap_or(0)..].split_first_mut().expect("bytes are missing");
+        self.fill(runtime, &mut piece[skip..], rest).await
+    }
+
+    /// Waits for bytes and puts them into `first`, then `rest`.
+    async fn fill<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        first: &mut [u8],
+        rest: &mut [&mut [u8]],
+    ) -> Result<usize, LaneError> {
+        loop {
+            // Nothing can have arrived before the peer had time to answer: waiting first saves a call.
+            ready(runtime, &self.stream, Interest::Readable).await;
+            let mut slices = Vec::with_capacity(1 + rest.len().min(SLICES_MAX));
+            slices.push(IoSliceMut::new(first));
+            slices.extend(rest.iter_mut().take(SLICES_MAX).map(|piece| IoSliceMut::new(piece)));
+            match self.stream.receive(&mut slices) {
+                Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
+                Ok(count) => return Ok(count),
+                Err(error) if retry(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// How far a list of pieces has been sent.
+#[derive(Default)]
+struct Cursor {
+    piece: usize,
+    skip: usize,
+}
+
+impl Cursor {
+    fn after<'a>(&self, pieces: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
+        let skip = self.skip;
+        let rest: Vec<&[u8]> = pieces[self.piece..].iter().take(SLICES_MAX).copied().collect();
+        rest.into_iter()
+            .enumerate()
+            .map(move |(at, piece)| if at == 0 { &piece[skip..] } else { piece })
+            .filter(|piece| !piece.is_empty())
+    }
+
+    fn advance(&mut self, lengths: impl Iterator<Item = usize>, mut bytes: usize) {
+        for length in lengths.skip(self.piece) {
+            let left = length - self.skip;
+            if bytes < left {
+                self.skip += bytes;
+                return;
+            }
+            bytes -= left;
+            self.piece += 1;
+            self.skip = 0;
+        }
+    }
+}
+
+fn finished(outgoing: &Outgoing<'_>, tag: u64) -> Header {
+    let data_bytes: usize = outgoing.data.iter().map(|piece| piece.len()).sum();
+    let protect = outgoing.data_checksum && data_bytes > 0;
+    let pieces = || outgoing.data.iter().copied();
+    Header {
+        tag,
+        body_bytes: outgoing.body.len() as u32,
+        body_crc: checksum(outgoing.body),
+        data_bytes: data_bytes as u32,
+        data_crc: protect.then(|| checksum_pieces(pieces())),
+        ..outgoing.header
+    }
+}
+
+fn expected_total(
+    header: Header,
+    head_bytes: usize,
+    into: &[&mut [u8]],
+) -> Result<usize, DecodeError> {
+    let body = header.body_bytes as usize;
+    let room: usize = into.iter().map(|piece| piece.len()).sum();
+    let failed = header.status != OK && body == 0 && header.data_bytes == 0;
+    let fits = HEADER_BYTES + body == head_bytes && header.data_bytes as usize <= room;
+    match (failed, fits) {
+        (true, _) => Ok(HEADER_BYTES),
+        (_, true) => Ok(head_bytes + header.data_bytes as usize),
+        _ => Err(DecodeError::TooLong),
+    }
+}
+
+fn check_data(header: Header, into: &[&mut [u8]]) -> Result<(), DecodeError> {
+    let Some(crc) = header.data_crc else { return Ok(()) };
+    let mut left = header.data_bytes as usize;
+    let pieces = into.iter().map(|piece| {
+        let bytes = left.min(piece.len());
+        left -= bytes;
+        &piece[..bytes]
+    });
+    if checksum_pieces(pieces) == crc { Ok(()) } else { Err(DecodeError::Checksum) }
+}
+
+fn retry(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn nobody_yet() -> Welcome {
+    Welcome {
+        version: pvfs_wire::VERSION,
+        name: String::new(),
+        boot: 0,
+        nonce: [0; 32],
+        lease_kept: true,
+        lease_ms: 0,
+        requests_max: 1,
+        outstanding_bytes_max: 0,
+        data_bytes_max: 0,
+        map_version: 0,
+        generation: 0,
+    }
+}
+
+/// Room for the header and the body of most replies.
+const HEAD_BYTES: usize = 1024;
+
+/// Pieces per system call, below every kernel's limit.
+const SLICES_MAX: usize = 512;

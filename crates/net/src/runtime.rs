@@ -1,0 +1,131 @@
+//! What code that waits needs from the world: connections, clocks, chance.
+//!
+//! Client operations are straight-line async code over a [`Runtime`]. Two worlds implement it: the calling
+//! thread itself ([`crate::blocking`], `poll(2)`), and the simulator (virtual time, seeded chance). A future
+//! never spawns anything: it is driven by whoever waits for it, and dropped when nobody does.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::endpoint::Endpoint;
+use crate::stream::Stream;
+
+/// Nanoseconds of a clock that never steps, from an arbitrary start.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Ord, PartialOrd)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// This much later.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    }
+
+    /// How long until `later`; zero when that is past.
+    pub fn until(self, later: Self) -> Duration {
+        Duration::from_nanos(later.0.saturating_sub(self.0))
+    }
+}
+
+/// What a stream is waited for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Interest {
+    /// Bytes, or the end, have arrived.
+    Readable,
+    /// Bytes can be sent, or the connection is made.
+    Writable,
+}
+
+/// The world, as waiting code sees it.
+pub trait Runtime: Send + Sync + 'static {
+    /// Its connections.
+    type Stream: Stream;
+
+    /// Begins to connect. The stream is usable once writable; its first send tells of a failure.
+    fn connect(&self, endpoint: &Endpoint) -> io::Result<Self::Stream>;
+
+    /// Whether `stream` may be ready since the last wait; if not, arranges for the current task to be
+    /// polled again when it is. May say ready too often, never too rarely.
+    fn poll_ready(&self, stream: &Self::Stream, interest: Interest) -> Poll<()>;
+
+    /// Whether it is that late; if not, arranges for the current task to be polled again then.
+    fn poll_timer(&self, at: Instant) -> Poll<()>;
+
+    /// The clock for deadlines.
+    fn now(&self) -> Instant;
+
+    /// The calendar, in nanoseconds since the epoch, for expiries and times of files.
+    fn wall_ns(&self) -> i64;
+
+    /// A random number.
+    fn random(&self) -> u64;
+
+    /// A waker of the current task was kept, to be rung from another thread.
+    fn expect_wake(&self) {}
+
+    /// The calendar in whole seconds.
+    fn wall_s(&self) -> u64 {
+        u64::try_from(self.wall_ns() / 1_000_000_000).unwrap_or(0)
+    }
+}
+
+/// Waits until `stream` may be ready: always yields once, since the caller has just seen that it is not.
+pub async fn ready<R: Runtime>(runtime: &R, stream: &R::Stream, interest: Interest) {
+    poll_fn(|_| runtime.poll_ready(stream, interest)).await;
+}
+
+/// Waits until then.
+pub async fn sleep_until<R: Runtime>(runtime: &R, at: Instant) {
+    poll_fn(|_| runtime.poll_timer(at)).await;
+}
+
+/// Waits for `future` until `deadline`; `None` when that comes first.
+pub async fn before<R: Runtime, F: Future>(
+    runtime: &R,
+    deadline: Instant,
+    future: F,
+) -> Option<F::Output> {
+    let mut future = std::pin::pin!(future);
+    poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => runtime.poll_timer(deadline).map(|()| None),
+    })
+    .await
+}
+
+/// Waits for all, which make progress side by side; outputs in the order given.
+pub async fn all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> =
+        futures.into_iter().map(|future| Running::Yet(Box::pin(future))).collect();
+    poll_fn(|cx| {
+        let mut pending = false;
+        for slot in &mut running {
+            pending |= slot.poll(cx).is_pending();
+        }
+        if pending { Poll::Pending } else { Poll::Ready(()) }
+    })
+    .await;
+    running.into_iter().map(Running::output).collect()
+}
+
+enum Running<F: Future> {
+    Yet(Pin<Box<F>>),
+    Done(Option<F::Output>),
+}
+
+impl<F: Future> Running<F> {
+    fn poll(&mut self, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        let Self::Yet(future) = self else { return Poll::Ready(()) };
+        future.as_mut().poll(cx).map(|output| *self = Self::Done(Some(output)))
+    }
+
+    fn output(self) -> F::Output {
+        match self {
+            Self::Done(Some(output)) => output,
+            _ => unreachable!("all() ends when every future is done"),
+        }
+    }
+}
