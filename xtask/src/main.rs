@@ -1,3 +1,5 @@
-//! Project chores.
+//! Project chores. The tidy rules are tests: `cargo test -p xtask`.
 
-fn main() {}
+fn main() {
+    println!("the tidy rules are tests: run `cargo test -p xtask`");
+}
