@@ -4,13 +4,18 @@
 //! one that came back, so that it is still in the processor's cache.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A stack of idle buffers, shared by all threads of a daemon.
 #[derive(Clone)]
 pub struct Pool {
-    shelves: Arc<[Mutex<Vec<Box<[u8]>>>; SIZES.len()]>,
+    shelves: Arc<[Shelf; SIZES.len()]>,
+    lent_bytes: Arc<AtomicUsize>,
 }
+
+/// Idle buffers of one size.
+type Shelf = Mutex<Vec<Box<[u8]>>>;
 
 /// Bytes on loan from a pool. Behaves as a slice of the length asked for.
 pub struct Buffer {
@@ -28,7 +33,10 @@ impl Default for Pool {
 impl Pool {
     /// A pool with nothing in it.
     pub fn new() -> Self {
-        Self { shelves: Arc::new(std::array::from_fn(|_| Mutex::new(Vec::new()))) }
+        Self {
+            shelves: Arc::new(std::array::from_fn(|_| Mutex::new(Vec::new()))),
+            lent_bytes: Arc::default(),
+        }
     }
 
     /// A buffer of `bytes` bytes with arbitrary content.
@@ -38,11 +46,18 @@ impl Pool {
         };
         let idle = self.lock(shelf).pop();
         let memory = idle.unwrap_or_else(|| vec![0; SIZES[shelf]].into_boxed_slice());
+        self.lent_bytes.fetch_add(SIZES[shelf], Ordering::Relaxed);
         Buffer { bytes: memory, used_bytes: bytes, home: Some(self.clone()) }
+    }
+
+    /// Memory of this pool that is in use.
+    pub fn lent_bytes(&self) -> usize {
+        self.lent_bytes.load(Ordering::Relaxed)
     }
 
     fn give_back(&self, memory: Box<[u8]>) {
         let Some(shelf) = SIZES.iter().position(|size| *size == memory.len()) else { return };
+        self.lent_bytes.fetch_sub(SIZES[shelf], Ordering::Relaxed);
         let mut idle = self.lock(shelf);
         if (idle.len() + 1) * SIZES[shelf] <= IDLE_BYTES_MAX {
             idle.push(memory);

@@ -14,8 +14,12 @@
 pub mod blocking;
 pub mod buffer;
 pub mod call;
+pub mod connection;
 pub mod endpoint;
+pub mod gate;
 pub mod lane;
+pub mod listener;
+pub mod reactor;
 pub mod runtime;
 pub mod service;
 pub mod socket;

@@ -4,6 +4,7 @@
 //! them over together, so that a manager can execute them as one group. A request is either answered in
 //! the round or later, from any thread, by its [`Ticket`].
 
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use pvfs_wire::ops::Hello;
@@ -41,8 +42,44 @@ pub struct Request<'a> {
     pub body: &'a [u8],
     /// File data, checked against its checksum where it has one.
     pub data: &'a [u8],
+    /// The buffer that `body` and `data` lie in, if it can be kept; see [`Request::keep_data`].
+    pub memory: Option<&'a Arc<Buffer>>,
     /// Where a reply after this round goes.
     pub ticket: Ticket,
+}
+
+impl Request<'_> {
+    /// The data, for use after the round. Not copied when it lies in a network buffer: the connection
+    /// then goes on with another one.
+    pub fn keep_data(&self) -> KeptData {
+        let inside = self.memory.and_then(|memory| {
+            let start = self.data.as_ptr().addr().checked_sub(memory.as_ptr().addr())?;
+            let range = start..start + self.data.len();
+            (range.end <= memory.len()).then(|| KeptData { memory: memory.clone(), range })
+        });
+        inside.unwrap_or_else(|| KeptData::copied(self.data))
+    }
+}
+
+/// Data of a request that outlives its round. Give it back soon: it holds a network buffer.
+pub struct KeptData {
+    memory: Arc<Buffer>,
+    range: Range<usize>,
+}
+
+impl KeptData {
+    fn copied(data: &[u8]) -> Self {
+        let mut memory = Buffer::unpooled(data.len());
+        memory.copy_from_slice(data);
+        Self { memory: Arc::new(memory), range: 0..data.len() }
+    }
+}
+
+impl Deref for KeptData {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.range.clone()]
+    }
 }
 
 /// An answer on its way out.
@@ -138,7 +175,9 @@ pub trait Service: Send + Sync + 'static {
     /// A client said hello; the error refuses it.
     fn arrived(&self, peer: &Arc<Peer>, hello: &Hello) -> Result<Reception, Errno>;
 
-    /// A client's connection is over.
+    /// A client's connection is over. Tickets of its requests that still wait (for a lock, for their turn)
+    /// should be dropped now: a newer incarnation of the same lane is welcomed only when no change asked
+    /// for on this connection can still happen.
     fn departed(&self, peer: &Arc<Peer>, how: Departure);
 
     /// Serves the requests of one round. Those whose tickets are not used are answered EIO.

@@ -1,0 +1,252 @@
+//! The daemon's end of one connection: frames in, replies out, and the gate between.
+
+pub mod input;
+pub mod output;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pvfs_wire::Header;
+use pvfs_wire::token::Session;
+
+use crate::buffer::Pool;
+use crate::gate::{Fault, Gate, Now, Verdict};
+use crate::runtime::Instant;
+use crate::service::{ConnectionId, Desk, Request, Response, Ticket};
+use crate::stream::Stream;
+use input::{Frame, Input, Received};
+use output::Output;
+
+/// One client's connection.
+pub struct Connection<S> {
+    id: ConnectionId,
+    stream: S,
+    input: Input,
+    output: Output,
+    gate: Gate,
+    /// Requests of the round now under way.
+    admitted: Vec<Admitted>,
+    ending: bool,
+    progress_at: Instant,
+    data_checksum: bool,
+}
+
+/// A request that passed the gate, by its place in the input buffer.
+struct Admitted {
+    header: Header,
+    body: Range<usize>,
+    data: Range<usize>,
+    session: Option<Arc<Session>>,
+}
+
+/// What parsing came upon, besides requests.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub struct Findings {
+    /// A hello was believed: close these, then welcome it.
+    pub greeting: Option<Vec<ConnectionId>>,
+    /// Messages that came twice.
+    pub duplicates: u64,
+    /// Close the connection.
+    pub fault: Option<Fault>,
+}
+
+impl<S: Stream> Connection<S> {
+    /// For a stream accepted just now.
+    pub fn new(stream: S, gate: Gate, id: ConnectionId, data_checksum: bool, now: Now) -> Self {
+        Self {
+            id,
+            stream,
+            input: Input::default(),
+            output: Output::default(),
+            gate,
+            admitted: Vec::new(),
+            ending: false,
+            progress_at: now.instant,
+            data_checksum,
+        }
+    }
+
+    /// Its number.
+    pub fn id(&self) -> ConnectionId {
+        self.id
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// The rules.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The rules, to change what they know.
+    pub fn gate_mut(&mut self) -> &mut Gate {
+        &mut self.gate
+    }
+
+    /// Bytes that the next receive would borrow from the pool.
+    pub fn bytes_wanted(&self) -> usize {
+        self.input.bytes_wanted()
+    }
+
+    /// Whether more may be received: nobody who does not read replies may send requests.
+    pub fn wants_to_receive(&self) -> bool {
+        !self.ending && !self.is_waiting() && !self.is_congested()
+    }
+
+    /// Whether replies wait for the stream to take them.
+    pub fn wants_to_send(&self) -> bool {
+        !self.output.is_empty()
+    }
+
+    /// Whether this connection has said its last word, and it was sent.
+    pub fn is_finished(&self) -> bool {
+        self.ending && self.output.is_empty()
+    }
+
+    /// Whether no request is unanswered and no reply unsent.
+    pub fn is_quiet(&self) -> bool {
+        self.gate.requests_outstanding() == 0 && self.output.is_empty()
+    }
+
+    fn is_waiting(&self) -> bool {
+        self.gate.peer().is_none() && self.gate.lane().is_some()
+    }
+
+    fn is_congested(&self) -> bool {
+        self.output.queued_bytes() > self.gate.limits().queued_bytes_max
+    }
+
+    /// Receives once.
+    pub fn receive(&mut self, pool: &Pool, now: Now) -> std::io::Result<Received> {
+        let received = self.input.receive(&mut self.stream, pool)?;
+        if let Received::Bytes(_) = received {
+            self.progress_at = now.instant;
+        }
+        Ok(received)
+    }
+
+    /// Takes complete messages through the gate, until there are no more or the gate says stop.
+    pub fn admit(&mut self, now: Now) -> Findings {
+        let mut findings = Findings::default();
+        while self.wants_to_receive() && findings.fault.is_none() {
+            match self.next_frame() {
+                Ok(Some(frame)) => self.admit_frame(&frame, &mut findings, now),
+                Ok(None) => break,
+                Err(fault) => findings.fault = Some(fault),
+            }
+        }
+        findings
+    }
+
+    fn next_frame(&mut self) -> Result<Option<Frame>, Fault> {
+        if let Some(header) = self.input.peek()? {
+            self.gate.announce(header)?;
+        }
+        Ok(self.input.next_frame()?)
+    }
+
+    fn admit_frame(&mut self, frame: &Frame, findings: &mut Findings, now: Now) {
+        let Some(memory) = self.input.memory() else { return };
+        let verdict = self.gate.pass(&frame.header, &memory[frame.body.clone()], now);
+        if !matches!(verdict, Verdict::Wait) {
+            self.input.advance(frame);
+        }
+        match verdict {
+            Verdict::Serve(session) => self.admitted.push(Admitted {
+                header: frame.header,
+                body: frame.body.clone(),
+                data: frame.data.clone(),
+                session,
+            }),
+            Verdict::Answer(response) => self.push(&frame.header, response, now),
+            Verdict::Refuse(response) => {
+                self.push(&frame.header, response, now);
+                self.ending = true;
+            }
+            Verdict::Greet(older) => findings.greeting = Some(older),
+            Verdict::Drop => findings.duplicates += 1,
+            Verdict::Wait => {}
+            Verdict::Close(fault) => findings.fault = Some(fault),
+        }
+    }
+
+    /// How many requests of this connection belong to the round.
+    pub fn admitted_count(&self) -> usize {
+        self.admitted.len()
+    }
+
+    /// Appends the admitted requests to the round.
+    pub fn join_round<'a>(&'a self, round: &mut Vec<Request<'a>>, desk: &Arc<dyn Desk>) {
+        let (Some(peer), Some(memory)) = (self.gate.peer(), self.input.memory()) else { return };
+        round.extend(self.admitted.iter().map(|admitted| Request {
+            peer,
+            session: admitted.session.as_ref(),
+            header: admitted.header,
+            body: &memory[admitted.body.clone()],
+            data: &memory[admitted.data.clone()],
+            memory: Some(memory),
+            ticket: Ticket::new(self.id, admitted.header, desk.clone()),
+        }));
+    }
+
+    /// The round is over.
+    pub fn leave_round(&mut self, pool: &Pool) {
+        self.admitted.clear();
+        self.input.release(pool);
+    }
+
+    /// Queues the reply to a request that was served.
+    pub fn reply(&mut self, request: &Header, response: Response, now: Now) {
+        self.gate.answered(request);
+        self.push(request, response, now);
+    }
+
+    /// Opens or refuses a connection whose hello waited.
+    pub fn finish_hello(&mut self, request: &Header, response: Response, now: Now) {
+        self.ending |= response.status != pvfs_wire::OK;
+        self.push(request, response, now);
+    }
+
+    fn push(&mut self, request: &Header, response: Response, now: Now) {
+        if self.output.is_empty() {
+            self.progress_at = now.instant;
+        }
+        let limits = self.gate.limits();
+        let header = Header {
+            credits: limits.requests_max,
+            map_version: self.gate.map_version(),
+            ..request.reply(response.status)
+        };
+        self.output.push(header, response, self.data_checksum);
+    }
+
+    /// Sends what the stream takes; returns how much.
+    pub fn flush(&mut self, now: Now) -> std::io::Result<usize> {
+        let sent = self.output.flush(&mut self.stream)?;
+        if sent > 0 {
+            self.progress_at = now.instant;
+        }
+        Ok(sent)
+    }
+
+    /// Whether the peer's time is up: for its handshake, its half message, or its unread replies.
+    pub fn overdue(&self, now: Now) -> Option<Fault> {
+        let is_expected = self.wants_to_send() || self.input.is_halfway();
+        let since_progress = self.progress_at.until(now.instant);
+        if self.gate.is_too_slow(now) {
+            Some(Fault::TooSlow)
+        } else if is_expected && since_progress > self.gate.limits().stall_time_max {
+            Some(Fault::Stalled)
+        } else {
+            None
+        }
+    }
+
+    /// Ends it; the stream is dropped with the value.
+    pub fn shutdown(&mut self) {
+        self.stream.shutdown();
+    }
+}

@@ -1,0 +1,240 @@
+//! Bytes in: received into one pooled buffer, and cut into frames where they lie.
+//!
+//! ```text
+//!            start              end         limit of the next receive
+//!   | served | frame | frame | fra.............|
+//! ```
+//!
+//! Small messages are received many at a time. A large one is received to its very end and no further,
+//! so that the next one begins in a fresh buffer; and the connection remembers how large they are, so
+//! that in the steady state not a byte is moved. An idle connection holds no buffer.
+
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::ops::Range;
+use std::sync::Arc;
+
+use pvfs_wire::header::checksum;
+use pvfs_wire::{DecodeError, HEADER_BYTES, Header};
+
+use crate::buffer::{Buffer, Pool};
+use crate::stream::Stream;
+
+/// The receiving half of a connection.
+pub struct Input {
+    buffer: Option<Arc<Buffer>>,
+    start: usize,
+    end: usize,
+    /// The header of the frame at `start`, once it is there.
+    header: Option<Header>,
+    /// How much to receive when nothing says how long the next message is.
+    usual_bytes: usize,
+    small_in_a_row: u32,
+}
+
+/// A complete message, by its place in the buffer.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Frame {
+    /// Its header.
+    pub header: Header,
+    /// Where its body is.
+    pub body: Range<usize>,
+    /// Where its data are.
+    pub data: Range<usize>,
+}
+
+/// What a receive brought.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Received {
+    /// This many bytes.
+    Bytes(usize),
+    /// Nothing for now.
+    Nothing,
+    /// The other end said that it is done.
+    End,
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Self {
+            buffer: None,
+            start: 0,
+            end: 0,
+            header: None,
+            usual_bytes: SMALL_BYTES,
+            small_in_a_row: 0,
+        }
+    }
+}
+
+impl Input {
+    /// Receives once.
+    pub fn receive(&mut self, stream: &mut impl Stream, pool: &Pool) -> io::Result<Received> {
+        let limit = self.make_room(pool);
+        let buffer = self.buffer.as_mut().expect("room was made");
+        let buffer = Arc::get_mut(buffer).expect("kept buffers are given up after their round");
+        let room = IoSliceMut::new(&mut buffer[self.end..limit]);
+        match stream.receive(&mut [room]) {
+            Ok(0) => Ok(Received::End),
+            Ok(bytes) => {
+                self.end += bytes;
+                Ok(Received::Bytes(bytes))
+            }
+            Err(error) if is_temporary(&error) => {
+                self.give_up_if_empty();
+                Ok(Received::Nothing)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Bytes of memory that the next receive would take from the pool.
+    pub fn bytes_wanted(&self) -> usize {
+        match &self.buffer {
+            None => self.usual_bytes,
+            Some(buffer) if self.rest_bytes_max() > buffer.len() => self.rest_bytes_max(),
+            Some(_) => 0,
+        }
+    }
+
+    /// Whether a message has begun and not ended.
+    pub fn is_halfway(&self) -> bool {
+        self.start < self.end
+    }
+
+    /// The header of the next message, once all of it has arrived; the rest may not have.
+    pub fn peek(&mut self) -> Result<Option<&Header>, DecodeError> {
+        if self.header.is_none() && self.end - self.start >= HEADER_BYTES {
+            let bytes = &self.bytes()[self.start..self.start + HEADER_BYTES];
+            self.header = Some(Header::decode(bytes.try_into().expect("64 bytes"))?);
+        }
+        Ok(self.header.as_ref())
+    }
+
+    /// The next message, when it is complete and its checksums are right. It stays the next one until
+    /// [`Input::advance`].
+    pub fn next_frame(&mut self) -> Result<Option<Frame>, DecodeError> {
+        let Some(header) = self.peek()?.copied() else { return Ok(None) };
+        if self.end - self.start < frame_bytes(&header) {
+            return Ok(None);
+        }
+        let body_start = self.start + HEADER_BYTES;
+        let data_start = body_start + header.body_bytes as usize;
+        let data_end = data_start + header.data_bytes as usize;
+        let frame = Frame { header, body: body_start..data_start, data: data_start..data_end };
+        header.check_body(&self.bytes()[frame.body.clone()])?;
+        let data = &self.bytes()[frame.data.clone()];
+        match header.data_crc {
+            Some(crc) if crc != checksum(data) => Err(DecodeError::Checksum),
+            _ => Ok(Some(frame)),
+        }
+    }
+
+    /// Goes on behind this frame, the next one.
+    pub fn advance(&mut self, frame: &Frame) {
+        self.learn(frame.data.end - self.start);
+        self.start = frame.data.end;
+        self.header = None;
+    }
+
+    /// The buffer that frames lie in.
+    pub fn memory(&self) -> Option<&Arc<Buffer>> {
+        self.buffer.as_ref()
+    }
+
+    /// After a round: nobody looks at the frames before `start` any more, but a service may have kept
+    /// the buffer.
+    pub fn release(&mut self, pool: &Pool) {
+        if self.start == self.end {
+            self.give_up_if_empty();
+        } else if self.buffer.as_mut().is_some_and(|buffer| Arc::get_mut(buffer).is_none()) {
+            self.move_to(pool.take(self.rest_bytes_max().max(SMALL_BYTES)));
+        }
+    }
+
+    /// Makes room for the next receive and says up to where it may go.
+    fn make_room(&mut self, pool: &Pool) -> usize {
+        let Some(buffer) = &self.buffer else {
+            self.buffer = Some(Arc::new(pool.take(self.usual_bytes)));
+            return self.usual_bytes;
+        };
+        let wanted = self.rest_bytes_max();
+        if self.start + wanted > buffer.len() {
+            if wanted <= buffer.len() {
+                self.move_to_front();
+            } else {
+                self.move_to(pool.take(wanted.max(SMALL_BYTES)));
+            }
+        }
+        if self.is_large() { self.start + wanted } else { self.bytes().len() }
+    }
+
+    /// How much room the message at `start` may need: all of it when that is known.
+    fn rest_bytes_max(&self) -> usize {
+        match &self.header {
+            Some(header) => frame_bytes(header),
+            None => HEADER_BYTES,
+        }
+    }
+
+    fn is_large(&self) -> bool {
+        self.header.as_ref().is_some_and(|header| frame_bytes(header) > SMALL_BYTES)
+    }
+
+    fn move_to_front(&mut self) {
+        let buffer = self.buffer.as_mut().expect("there are bytes to move");
+        let buffer = Arc::get_mut(buffer).expect("kept buffers are given up after their round");
+        buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+    }
+
+    fn move_to(&mut self, mut larger: Buffer) {
+        let rest = self.end - self.start;
+        // A frame that was already larger than its header promises does not exist, but more small
+        // frames may follow it.
+        if larger.len() < rest {
+            larger = Buffer::unpooled(rest);
+        }
+        larger[..rest].copy_from_slice(&self.bytes()[self.start..self.end]);
+        self.buffer = Some(Arc::new(larger));
+        (self.start, self.end) = (0, rest);
+    }
+
+    fn give_up_if_empty(&mut self) {
+        if self.start == self.end {
+            self.buffer = None;
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
+    fn learn(&mut self, frame_bytes: usize) {
+        if frame_bytes > SMALL_BYTES {
+            self.usual_bytes = frame_bytes;
+            self.small_in_a_row = 0;
+        } else {
+            self.small_in_a_row += 1;
+            if self.small_in_a_row >= SMALL_IN_A_ROW {
+                self.usual_bytes = SMALL_BYTES;
+            }
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.buffer.as_ref().map_or(&[], |buffer| &buffer[..])
+    }
+}
+
+/// Whether an error means no more than "not now".
+pub fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+fn frame_bytes(header: &Header) -> usize {
+    HEADER_BYTES + header.body_bytes as usize + header.data_bytes as usize
+}
+
+/// Messages up to this length are received in batches.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// After so many small messages the next one is believed to be small, too.
+const SMALL_IN_A_ROW: u32 = 16;

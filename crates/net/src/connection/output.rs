@@ -1,0 +1,175 @@
+//! Bytes out: a queue of replies, many of them gathered into one send.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+
+use pvfs_wire::header::checksum;
+use pvfs_wire::{HEADER_BYTES, Header};
+
+use super::input::is_temporary;
+use crate::buffer::Buffer;
+use crate::service::Response;
+use crate::stream::Stream;
+
+/// The sending half of a connection.
+#[derive(Default)]
+pub struct Output {
+    queue: VecDeque<Reply>,
+    /// Bytes of the first reply that were already sent.
+    sent_bytes: usize,
+    queued_bytes: usize,
+}
+
+struct Reply {
+    header: [u8; HEADER_BYTES],
+    body: Vec<u8>,
+    data: Option<Buffer>,
+}
+
+impl Reply {
+    fn pieces(&self) -> [&[u8]; 3] {
+        [&self.header, &self.body, self.data.as_deref().unwrap_or_default()]
+    }
+
+    fn bytes(&self) -> usize {
+        self.pieces().iter().map(|piece| piece.len()).sum()
+    }
+}
+
+impl Output {
+    /// Appends a reply. `header` is finished here: lengths and checksums.
+    pub fn push(&mut self, header: Header, response: Response, data_checksum: bool) {
+        let mut header = header.with_body(&response.body);
+        if let Some(data) = &response.data {
+            header.data_bytes = data.len() as u32;
+            header.data_crc = data_checksum.then(|| checksum(data));
+        }
+        let reply = Reply { header: header.encode(), body: response.body, data: response.data };
+        self.queued_bytes += reply.bytes();
+        self.queue.push_back(reply);
+    }
+
+    /// Bytes not yet sent.
+    pub fn queued_bytes(&self) -> usize {
+        self.queued_bytes
+    }
+
+    /// Whether everything was sent.
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Sends as much as the stream takes; returns how much that was.
+    pub fn flush(&mut self, stream: &mut impl Stream) -> io::Result<usize> {
+        let mut total = 0;
+        while !self.queue.is_empty() {
+            let (offered, sent) = match self.send_once(stream) {
+                Ok(counts) => counts,
+                Err(error) if is_temporary(&error) => break,
+                Err(error) => return Err(error),
+            };
+            total += sent;
+            self.forget(sent);
+            // The stream is full: another call would only be told so.
+            if sent < offered {
+                break;
+            }
+        }
+        Ok(total)
+    }
+
+    fn send_once(&self, stream: &mut impl Stream) -> io::Result<(usize, usize)> {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let mut count = 0;
+        let mut offered = 0;
+        let mut skip = self.sent_bytes;
+        for piece in self.queue.iter().flat_map(Reply::pieces) {
+            let hidden = skip.min(piece.len());
+            skip -= hidden;
+            if hidden == piece.len() {
+                continue;
+            }
+            if count == SLICES_MAX {
+                break;
+            }
+            slices[count] = IoSlice::new(&piece[hidden..]);
+            offered += piece.len() - hidden;
+            count += 1;
+        }
+        Ok((offered, stream.send(&slices[..count])?))
+    }
+
+    fn forget(&mut self, sent: usize) {
+        self.queued_bytes -= sent;
+        self.sent_bytes += sent;
+        while let Some(first) = self.queue.front()
+            && self.sent_bytes >= first.bytes()
+        {
+            self.sent_bytes -= first.bytes();
+            self.queue.pop_front();
+        }
+    }
+}
+
+/// Pieces in one send: some thirty replies, which is plenty to share a system call.
+const SLICES_MAX: usize = 96;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::IoSliceMut;
+
+    /// Takes at most `room` bytes per send, and every other time nothing.
+    struct Narrow {
+        taken: Vec<u8>,
+        room: usize,
+        calls: usize,
+    }
+
+    impl Stream for Narrow {
+        fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+            self.calls += 1;
+            if self.calls.is_multiple_of(2) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter().copied()).collect();
+            let count = all.len().min(self.room);
+            self.taken.extend_from_slice(&all[..count]);
+            Ok(count)
+        }
+        fn receive(&mut self, _: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+            Err(io::ErrorKind::WouldBlock.into())
+        }
+        fn shutdown(&mut self) {}
+    }
+
+    fn response(number: usize) -> Response {
+        let mut data = Buffer::unpooled(number * 7);
+        data.fill(number as u8);
+        let data = (!number.is_multiple_of(3)).then_some(data);
+        Response { status: pvfs_wire::OK, body: vec![number as u8; number % 5], data }
+    }
+
+    #[test]
+    fn partial_sends_lose_and_repeat_nothing() {
+        for room in [1, 7, 63, 64, 65, 1000, 1 << 20] {
+            let mut output = Output::default();
+            let mut whole = Output::default();
+            for number in 0..70 {
+                let header = Header::request(1, number as u64).reply(pvfs_wire::OK);
+                output.push(header, response(number), true);
+                whole.push(header, response(number), true);
+            }
+            let mut narrow = Narrow { taken: Vec::new(), room, calls: 0 };
+            let mut wide = Narrow { taken: Vec::new(), room: usize::MAX, calls: 0 };
+            while !output.is_empty() {
+                output.flush(&mut narrow).unwrap();
+            }
+            while !whole.is_empty() {
+                whole.flush(&mut wide).unwrap();
+            }
+            assert!(narrow.taken == wide.taken, "room {room}");
+            assert_eq!(output.queued_bytes(), 0);
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The connections of one reactor, and the rounds they are served in. Knows no epoll and no clock, so
+//! the in-memory network drives the same code.
+//!
+//! ```text
+//!   receive (per ready connection) -> gate -> one round -> Service::serve -> replies -> flush
+//!                                                              ^ letters from other threads
+//! ```
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pvfs_wire::Header;
+
+use super::figures::Figures;
+use super::mailbox::{Letter, Mailbox, Mailroom};
+use crate::buffer::Pool;
+use crate::connection::Connection;
+use crate::connection::input::Received;
+use crate::gate::lanes::LaneKey;
+use crate::gate::{Doorman, Fault, Gate, Now, Origin, changes_something};
+use crate::service::{ConnectionId, Departure, Desk, Response, Service};
+use crate::stream::Stream;
+
+/// What the reactors of a daemon have in common.
+pub struct House<S> {
+    /// Who serves.
+    pub service: Arc<dyn Service>,
+    /// Who lets in.
+    pub doorman: Arc<Doorman>,
+    /// Memory for messages.
+    pub pool: Pool,
+    /// Counters.
+    pub figures: Figures,
+    /// Every reactor's letters.
+    pub mailroom: Mailroom<S>,
+}
+
+/// The connections of one reactor.
+pub struct Board<S> {
+    house: Arc<House<S>>,
+    index: u8,
+    mailbox: Arc<Mailbox<S>>,
+    desk: Arc<dyn Desk>,
+    seats: Vec<Option<Box<Connection<S>>>>,
+    free: Vec<u32>,
+    serial: u32,
+    /// Connections with received bytes that were not yet looked at.
+    ready: Vec<ConnectionId>,
+    /// Connections that may have something to send or to say to epoll.
+    dirty: Vec<ConnectionId>,
+    /// Closed connections, of which changes are still under way in the service.
+    lingering: HashMap<ConnectionId, Lingering>,
+    letters: Vec<Letter<S>>,
+}
+
+struct Lingering {
+    lane: LaneKey,
+    changes: u32,
+}
+
+impl<S: Stream + 'static> Board<S> {
+    /// An empty board for the reactor with this number.
+    pub fn new(house: Arc<House<S>>, index: u8) -> Self {
+        let mailbox = house.mailroom[usize::from(index)].clone();
+        Self {
+            index,
+            desk: mailbox.clone(),
+            mailbox,
+            house,
+            seats: Vec::new(),
+            free: Vec::new(),
+            serial: 0,
+            ready: Vec::new(),
+            dirty: Vec::new(),
+            lingering: HashMap::new(),
+            letters: Vec::new(),
+        }
+    }
+
+    /// Gives a new connection a place. Its seat with the doorman was taken by whoever accepted it.
+    pub fn adopt(&mut self, stream: S, origin: Origin, now: Now) -> ConnectionId {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.seats.push(None);
+            self.seats.len() as u32 - 1
+        });
+        self.serial = self.serial.wrapping_add(1);
+        let id = identify(self.index, place, self.serial);
+        let gate = Gate::new(self.house.doorman.clone(), id, origin, now);
+        // Bytes between processes of one node do not change on their way.
+        let data_checksum = matches!(origin, Origin::Ip(_));
+        let connection = Connection::new(stream, gate, id, data_checksum, now);
+        self.seats[place as usize] = Some(Box::new(connection));
+        self.house.figures.connections.add(1);
+        id
+    }
+
+    /// The connection, while it is open.
+    pub fn connection(&self, id: ConnectionId) -> Option<&Connection<S>> {
+        let connection = self.seats.get(place_of(id))?.as_deref()?;
+        (connection.id() == id).then_some(connection)
+    }
+
+    fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection<S>> {
+        let connection = self.seats.get_mut(place_of(id))?.as_deref_mut()?;
+        (connection.id() == id).then_some(connection)
+    }
+
+    /// All open connections.
+    pub fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.seats.iter().flatten().map(|connection| connection.id())
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.seats.len() - self.free.len()
+    }
+
+    /// Receives once from a connection that is ready; false when there is no memory for it now.
+    pub fn receive(&mut self, id: ConnectionId, now: Now) -> bool {
+        let house = self.house.clone();
+        let Some(connection) = self.connection_mut(id) else { return true };
+        if !connection.wants_to_receive() {
+            return true;
+        }
+        let wanted = connection.bytes_wanted();
+        let lent = house.pool.lent_bytes();
+        if wanted > 0 && lent + wanted > house.doorman.limits().memory_bytes_max {
+            return false;
+        }
+        match connection.receive(&house.pool, now) {
+            Ok(Received::Bytes(bytes)) => {
+                house.figures.received_bytes.add(bytes as u64);
+                self.ready.push(id);
+            }
+            Ok(Received::Nothing) => {}
+            Ok(Received::End) => self.close(id, Departure::Closed),
+            Err(_) => self.close(id, Departure::Broken),
+        }
+        true
+    }
+
+    /// The stream says that both directions are over, which is not heard by receiving while a
+    /// connection is not received from.
+    pub fn hang_up(&mut self, id: ConnectionId) {
+        if self.connection(id).is_some_and(|connection| !connection.wants_to_receive()) {
+            self.close(id, Departure::Broken);
+        }
+    }
+
+    /// Notes that a connection can be sent to, or must be looked at.
+    pub fn touch(&mut self, id: ConnectionId) {
+        self.dirty.push(id);
+    }
+
+    /// Serves what was received, and sends what was answered. Calls `changed` for every connection
+    /// whose wishes (to receive, to send) may have changed. True when there is more to do at once.
+    pub fn run(&mut self, now: Now, mut changed: impl FnMut(&Connection<S>)) -> bool {
+        self.read_letters(now);
+        self.serve_round(now);
+        self.read_letters(now);
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for id in dirty.drain(..) {
+            self.flush(id, now);
+            if let Some(connection) = self.connection(id) {
+                changed(connection);
+            }
+        }
+        // Closing a connection while flushing may have touched others.
+        dirty.append(&mut self.dirty);
+        self.dirty = dirty;
+        !(self.ready.is_empty() && self.dirty.is_empty())
+    }
+
+    fn serve_round(&mut self, now: Now) {
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.sort_unstable();
+        ready.dedup();
+        let count: usize = ready.iter().map(|id| self.admit(*id, now)).sum();
+        if count > 0 {
+            self.house.figures.requests_count.add(count as u64);
+            let mut round = Vec::with_capacity(count);
+            for id in &ready {
+                if let Some(connection) = self.connection(*id) {
+                    connection.join_round(&mut round, &self.desk);
+                }
+            }
+            self.house.service.serve(round);
+        }
+        for id in ready.drain(..) {
+            let pool = self.house.pool.clone();
+            if let Some(connection) = self.connection_mut(id) {
+                connection.leave_round(&pool);
+            }
+        }
+        // What was found unread while a reply was flushed belongs to the next round.
+        ready.append(&mut self.ready);
+        self.ready = ready;
+    }
+
+    /// Takes a connection's messages through the gate; returns how many requests are to be served.
+    fn admit(&mut self, id: ConnectionId, now: Now) -> usize {
+        let Some(connection) = self.connection_mut(id) else { return 0 };
+        let findings = connection.admit(now);
+        let count = connection.admitted_count();
+        self.dirty.push(id);
+        self.house.figures.duplicates_count.add(findings.duplicates);
+        if let Some(older) = findings.greeting {
+            self.greet(id, older, now);
+        }
+        if let Some(fault) = findings.fault {
+            self.punish(id, fault);
+            return 0;
+        }
+        count
+    }
+
+    fn greet(&mut self, id: ConnectionId, older: Vec<ConnectionId>, now: Now) {
+        for connection in older {
+            self.post(connection, Letter::Replaced(connection));
+        }
+        self.try_welcome(id, now);
+    }
+
+    /// Welcomes a connection, unless its lane is still being left by an older one.
+    fn try_welcome(&mut self, id: ConnectionId, now: Now) {
+        let service = self.house.service.clone();
+        let Some(connection) = self.connection_mut(id) else { return };
+        let Some((header, peer, hello)) = connection.gate().may_open() else { return };
+        let (header, peer) = (*header, peer.clone());
+        let response = match service.arrived(&peer, hello) {
+            Ok(reception) => connection.gate_mut().welcome(reception),
+            Err(status) => Response::failed(status),
+        };
+        connection.finish_hello(&header, response, now);
+        self.dirty.push(id);
+        // It may have sent requests along with its hello.
+        self.ready.push(id);
+    }
+
+    fn read_letters(&mut self, now: Now) {
+        let mut letters = std::mem::take(&mut self.letters);
+        self.mailbox.collect(&mut letters);
+        for letter in letters.drain(..) {
+            match letter {
+                Letter::Reply(id, request, response) => self.deliver(id, &request, response, now),
+                Letter::Replaced(id) => self.replace(id),
+                Letter::LaneFree(id) => self.try_welcome(id, now),
+                Letter::Adopt(stream, origin) => {
+                    let id = self.adopt(stream, origin, now);
+                    self.dirty.push(id);
+                }
+            }
+        }
+        self.letters = letters;
+    }
+
+    fn deliver(&mut self, id: ConnectionId, request: &Header, response: Response, now: Now) {
+        if let Some(connection) = self.connection_mut(id) {
+            connection.reply(request, response, now);
+            self.house.figures.replies_count.add(1);
+            if self.dirty.last() != Some(&id) {
+                self.dirty.push(id);
+            }
+        } else if changes_something(request.operation) {
+            self.forget_change(id);
+        }
+    }
+
+    /// A change asked for on a closed connection is over.
+    fn forget_change(&mut self, id: ConnectionId) {
+        let Some(lingering) = self.lingering.get_mut(&id) else { return };
+        lingering.changes -= 1;
+        if lingering.changes == 0 {
+            let lane = lingering.lane;
+            self.lingering.remove(&id);
+            self.leave_lane(lane, id);
+        }
+    }
+
+    fn replace(&mut self, id: ConnectionId) {
+        if self.connection(id).is_some() {
+            self.house.figures.replaced_count.add(1);
+            self.close(id, Departure::Replaced);
+        }
+    }
+
+    fn flush(&mut self, id: ConnectionId, now: Now) {
+        let Some(connection) = self.connection_mut(id) else { return };
+        let was_congested = !connection.wants_to_receive();
+        let flushed = connection.flush(now);
+        let is_finished = connection.is_finished();
+        let is_free_again = was_congested && connection.wants_to_receive();
+        match flushed {
+            Ok(sent) => self.house.figures.sent_bytes.add(sent as u64),
+            Err(_) => return self.close(id, Departure::Broken),
+        }
+        if is_finished {
+            self.close(id, Departure::Broken);
+        } else if is_free_again {
+            self.ready.push(id);
+        }
+    }
+
+    fn punish(&mut self, id: ConnectionId, fault: Fault) {
+        let figures = &self.house.figures;
+        match fault {
+            Fault::Malformed(_) => figures.malformed_count.add(1),
+            Fault::Overdrawn | Fault::OutOfTurn => figures.unruly_count.add(1),
+            Fault::TooSlow | Fault::Stalled => figures.stalled_count.add(1),
+        }
+        if let Some(connection) = self.connection(id) {
+            let origin = connection.gate().origin();
+            tracing::debug!(%origin, connection = id.0, "connection closed: {fault}");
+        }
+        self.close(id, Departure::Broken);
+    }
+
+    /// Ends a connection. Its requests under way end by themselves; their replies go nowhere.
+    pub fn close(&mut self, id: ConnectionId, how: Departure) {
+        if self.connection(id).is_none() {
+            return;
+        }
+        let mut connection = self.seats[place_of(id)].take().expect("it was just seen there");
+        self.free.push(place_of(id) as u32);
+        self.house.figures.connections.take_one();
+        connection.shutdown();
+        let gate = connection.gate();
+        self.house.doorman.unseat(gate.origin());
+        if let Some(peer) = gate.peer() {
+            self.house.service.departed(peer, how);
+        }
+        let Some(lane) = gate.lane() else { return };
+        match gate.changes_outstanding() {
+            0 => self.leave_lane(lane, id),
+            changes => {
+                self.lingering.insert(id, Lingering { lane, changes });
+            }
+        }
+    }
+
+    fn leave_lane(&mut self, lane: LaneKey, id: ConnectionId) {
+        let next = self.house.doorman.lanes().leave(lane, id);
+        if let Some(next) = next {
+            self.post(next, Letter::LaneFree(next));
+        }
+    }
+
+    fn post(&self, to: ConnectionId, letter: Letter<S>) {
+        self.house.mailroom[reactor_of(to)].post(letter);
+    }
+
+    /// Closes whoever let its time pass.
+    pub fn sweep(&mut self, now: Now) {
+        let overdue: Vec<(ConnectionId, Fault)> = self
+            .seats
+            .iter()
+            .flatten()
+            .filter_map(|connection| Some((connection.id(), connection.overdue(now)?)))
+            .collect();
+        for (id, fault) in overdue {
+            self.punish(id, fault);
+        }
+    }
+
+    /// Closes every connection at once.
+    pub fn close_all(&mut self) {
+        let ids: Vec<ConnectionId> = self.ids().collect();
+        for id in ids {
+            self.close(id, Departure::Broken);
+        }
+        self.ready.clear();
+        self.dirty.clear();
+    }
+
+    /// Whether every request is answered and every reply sent.
+    pub fn is_quiet(&self) -> bool {
+        self.seats.iter().flatten().all(|connection| connection.is_quiet())
+    }
+}
+
+/// `reactor: 8 | place: 24 | serial: 32`
+fn identify(reactor: u8, place: u32, serial: u32) -> ConnectionId {
+    ConnectionId(u64::from(reactor) << 56 | u64::from(place) << 32 | u64::from(serial))
+}
+
+fn reactor_of(id: ConnectionId) -> usize {
+    (id.0 >> 56) as usize
+}
+
+fn place_of(id: ConnectionId) -> usize {
+    (id.0 >> 32 & 0x00ff_ffff) as usize
+}

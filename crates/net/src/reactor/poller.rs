@@ -1,0 +1,334 @@
+//! One thread: waits for its connections with epoll, and runs its board.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::board::Board;
+use super::mailbox::{Letter, Mailbox};
+use super::{PHASE_END, PHASE_FINISH, PHASE_SERVE, Shared};
+use crate::connection::Connection;
+use crate::gate::{Now, Origin};
+use crate::listener::Listener;
+use crate::runtime::Instant;
+use crate::service::ConnectionId;
+use crate::socket::Socket;
+use crate::stream::Stream;
+
+/// One thread's share of a daemon.
+pub struct Reactor {
+    shared: Arc<Shared>,
+    index: u8,
+    mailbox: Arc<Mailbox<Socket>>,
+    board: Board<Socket>,
+    poll: Poll,
+    listeners: Option<Arc<[Listener]>>,
+    /// Until when the listeners rest, for want of descriptors.
+    resting_until: Option<Instant>,
+    /// Readable connections for which there was no memory.
+    starved: Vec<ConnectionId>,
+    estops_seen: usize,
+    ticked_at: Instant,
+    swept_at: Instant,
+}
+
+/// The epoll, and what it was last told about each connection.
+struct Poll {
+    epoll: OwnedFd,
+    interests: Vec<(ConnectionId, EventFlags)>,
+}
+
+impl Reactor {
+    /// A reactor that has not begun.
+    pub fn new(shared: Arc<Shared>, index: u8, listeners: Arc<[Listener]>) -> io::Result<Self> {
+        let mailbox = shared.house.mailroom[usize::from(index)].clone();
+        let board = Board::new(shared.house.clone(), index);
+        let poll =
+            Poll { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, interests: Vec::new() };
+        let bell = mailbox.bell().expect("reactors have bells");
+        // Edge-triggered, so that the bell need never be read.
+        epoll::add(&poll.epoll, bell, EventData::new_u64(BELL), EventFlags::IN | EventFlags::ET)?;
+        let now = now();
+        let mut reactor = Self {
+            shared,
+            index,
+            mailbox,
+            board,
+            poll,
+            listeners: Some(listeners),
+            resting_until: None,
+            starved: Vec::new(),
+            estops_seen: 0,
+            ticked_at: now.instant,
+            swept_at: now.instant,
+        };
+        reactor.watch_listeners()?;
+        Ok(reactor)
+    }
+
+    /// Serves until the daemon is stopped; whether nothing was left undone then.
+    pub fn run(mut self) -> bool {
+        let mut events = Vec::with_capacity(EVENTS_MAX);
+        let mut has_more = false;
+        loop {
+            self.wait(has_more, &mut events);
+            let now = now();
+            self.take_events(&events, now);
+            has_more = self.run_board(now);
+            self.shared.loads[usize::from(self.index)].store(self.board.count(), Ordering::Relaxed);
+            self.keep_time(now);
+            self.heed_estop();
+            if let Some(was_quiet) = self.end_if_told() {
+                return was_quiet;
+            }
+        }
+    }
+
+    fn wait(&mut self, has_more: bool, events: &mut Vec<epoll::Event>) {
+        let may_sleep = !has_more && self.mailbox.fall_asleep();
+        let timeout = if may_sleep { self.timeout() } else { Some(NO_TIME) };
+        events.clear();
+        let events = rustix::buffer::spare_capacity(events);
+        // It can only be interrupted, which is a round with nothing in it.
+        let _ = epoll::wait(&self.poll.epoll, events, timeout.as_ref());
+        self.mailbox.wake_up();
+    }
+
+    /// How long to sleep when nothing happens.
+    fn timeout(&self) -> Option<Timespec> {
+        let is_waiting = self.resting_until.is_some() || !self.starved.is_empty();
+        if is_waiting {
+            Some(SHORT_TIME)
+        } else if self.index == 0 || self.phase() != PHASE_SERVE {
+            Some(TICK_TIME)
+        } else {
+            (self.board.count() > 0).then_some(SWEEP_TIME)
+        }
+    }
+
+    fn take_events(&mut self, events: &[epoll::Event], now: Now) {
+        for id in std::mem::take(&mut self.starved) {
+            self.receive(id, now);
+            self.board.touch(id);
+        }
+        for event in events {
+            match event.data.u64() {
+                BELL => {}
+                data if data >= LISTENERS => self.accept((data - LISTENERS) as usize, now),
+                data => self.take_event(ConnectionId(data), event.flags, now),
+            }
+        }
+    }
+
+    fn take_event(&mut self, id: ConnectionId, flags: EventFlags, now: Now) {
+        if flags.contains(EventFlags::OUT) {
+            self.board.touch(id);
+        }
+        if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
+            self.board.hang_up(id);
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            self.receive(id, now);
+        }
+    }
+
+    fn receive(&mut self, id: ConnectionId, now: Now) {
+        if self.phase() != PHASE_SERVE {
+            return self.board.touch(id);
+        }
+        if !self.board.receive(id, now) {
+            self.starved.push(id);
+            self.board.touch(id);
+        }
+    }
+
+    fn run_board(&mut self, now: Now) -> bool {
+        let reads = self.phase() == PHASE_SERVE;
+        let (poll, starved) = (&mut self.poll, &self.starved);
+        self.board.run(now, |connection| {
+            let may_receive = reads && !starved.contains(&connection.id());
+            poll.set_interest(connection, may_receive);
+        })
+    }
+
+    fn accept(&mut self, listener: usize, now: Now) {
+        for _ in 0..ACCEPTS_MAX {
+            let Some(listeners) = &self.listeners else { return };
+            match listeners[listener].accept() {
+                Ok((socket, origin)) => self.place(socket, origin, now),
+                Err(error) if is_exhaustion(&error) => return self.rest(now),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The client left before it was let in; the next one may be fine.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Finds a new connection its reactor: the one with the fewest.
+    fn place(&mut self, mut socket: Socket, origin: Origin, now: Now) {
+        let house = &self.shared.house;
+        if !house.doorman.seat(origin) {
+            house.figures.capped_count.add(1);
+            return socket.shutdown();
+        }
+        house.figures.accepted_count.add(1);
+        let loads = &self.shared.loads;
+        let own = usize::from(self.index);
+        let least = |index: &usize| (loads[*index].load(Ordering::Relaxed), *index != own);
+        let idlest = (0..loads.len()).min_by_key(least).expect("there is a reactor");
+        loads[idlest].fetch_add(1, Ordering::Relaxed);
+        if idlest == own {
+            let id = self.board.adopt(socket, origin, now);
+            self.board.touch(id);
+        } else {
+            house.mailroom[idlest].post(Letter::Adopt(socket, origin));
+        }
+    }
+
+    /// Out of descriptors or memory: lets the clients wait in the backlog instead of asking again
+    /// and again.
+    fn rest(&mut self, now: Now) {
+        if self.resting_until.is_none() {
+            self.shared.house.figures.accept_rests_count.add(1);
+            tracing::warn!("out of file descriptors: new clients must wait; raise LimitNOFILE");
+            self.forget_listeners();
+            self.resting_until = Some(now.instant.after(REST_TIME));
+        }
+    }
+
+    fn watch_listeners(&mut self) -> io::Result<()> {
+        // Only one of the reactors that sleep is woken for a new client.
+        let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
+        for (index, listener) in (LISTENERS..).zip(self.listeners.iter().flat_map(|all| all.iter()))
+        {
+            epoll::add(&self.poll.epoll, listener, EventData::new_u64(index), flags)?;
+        }
+        Ok(())
+    }
+
+    fn forget_listeners(&self) {
+        for listener in self.listeners.iter().flat_map(|all| all.iter()) {
+            // It is not listed while it rests.
+            let _ = epoll::delete(&self.poll.epoll, listener);
+        }
+    }
+
+    fn keep_time(&mut self, now: Now) {
+        if self.index == 0 && self.ticked_at.until(now.instant) >= TICK_EVERY {
+            self.ticked_at = now.instant;
+            self.shared.house.service.tick();
+        }
+        if self.swept_at.until(now.instant) >= SWEEP_EVERY {
+            self.swept_at = now.instant;
+            self.board.sweep(now);
+        }
+        if self.resting_until.is_some_and(|until| until <= now.instant)
+            && self.watch_listeners().is_ok()
+        {
+            self.resting_until = None;
+        }
+    }
+
+    fn heed_estop(&mut self) {
+        let estops = self.shared.estops.load(Ordering::SeqCst);
+        if estops != self.estops_seen {
+            self.estops_seen = estops;
+            self.board.close_all();
+        }
+    }
+
+    /// Whether this was the last turn, and if so, whether nothing was left undone.
+    fn end_if_told(&mut self) -> Option<bool> {
+        match self.phase() {
+            PHASE_SERVE => return None,
+            PHASE_FINISH if !self.board.is_quiet() => {
+                self.stop_accepting();
+                return None;
+            }
+            PHASE_FINISH | PHASE_END => {}
+            phase => unreachable!("there is no phase {phase}"),
+        }
+        self.stop_accepting();
+        let was_quiet = self.board.is_quiet();
+        self.board.close_all();
+        Some(was_quiet)
+    }
+
+    fn stop_accepting(&mut self) {
+        if self.listeners.is_some() {
+            self.forget_listeners();
+            self.listeners = None;
+            let ids: Vec<ConnectionId> = self.board.ids().collect();
+            ids.into_iter().for_each(|id| self.board.touch(id));
+        }
+    }
+
+    fn phase(&self) -> u8 {
+        self.shared.phase.load(Ordering::SeqCst)
+    }
+}
+
+impl Poll {
+    /// Tells epoll what a connection waits for, if that is news.
+    fn set_interest(&mut self, connection: &Connection<Socket>, may_receive: bool) {
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, may_receive && connection.wants_to_receive());
+        flags.set(EventFlags::OUT, connection.wants_to_send());
+        let id = connection.id();
+        let data = EventData::new_u64(id.0);
+        let place = (id.0 >> 32 & 0x00ff_ffff) as usize;
+        if self.interests.len() <= place {
+            self.interests.resize(place + 1, (ConnectionId(u64::MAX), EventFlags::empty()));
+        }
+        let (known, told) = &mut self.interests[place];
+        let done = if *known != id {
+            epoll::add(&self.epoll, connection.stream(), data, flags)
+        } else if *told != flags {
+            epoll::modify(&self.epoll, connection.stream(), data, flags)
+        } else {
+            return;
+        };
+        match done {
+            Ok(()) => (*known, *told) = (id, flags),
+            Err(error) => tracing::error!(%error, "epoll does not take a connection"),
+        }
+    }
+}
+
+fn now() -> Now {
+    let monotonic = clock_gettime(ClockId::Monotonic);
+    let wall = clock_gettime(ClockId::RealtimeCoarse);
+    Now {
+        instant: Instant(monotonic.tv_sec as u64 * 1_000_000_000 + monotonic.tv_nsec as u64),
+        wall_s: u64::try_from(wall.tv_sec).unwrap_or(0),
+    }
+}
+
+fn is_exhaustion(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let out_of = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| out_of.contains(&errno))
+}
+
+/// Event data that are no connection: those have a reactor number, at most 63, in the upper byte.
+const BELL: u64 = u64::MAX - 1;
+const LISTENERS: u64 = 0xff << 56;
+
+const EVENTS_MAX: usize = 256;
+
+/// New clients taken in one go; established ones should not wait for a flood.
+const ACCEPTS_MAX: usize = 32;
+
+const TICK_EVERY: std::time::Duration = std::time::Duration::from_millis(95);
+const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_millis(950);
+const REST_TIME: std::time::Duration = std::time::Duration::from_secs(1);
+
+const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+const SHORT_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const TICK_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const SWEEP_TIME: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
