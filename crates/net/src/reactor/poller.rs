@@ -78,11 +78,12 @@ impl Reactor {
         loop {
             self.wait(has_more, &mut events);
             let now = now();
+            // First, so that who connects after the emergency is not closed for it.
+            self.heed_estop();
             self.take_events(&events, now);
             has_more = self.run_board(now);
             self.shared.loads[usize::from(self.index)].store(self.board.count(), Ordering::Relaxed);
             self.keep_time(now);
-            self.heed_estop();
             if let Some(was_quiet) = self.end_if_told() {
                 return was_quiet;
             }
