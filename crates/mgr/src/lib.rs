@@ -1,3 +1,12 @@
 //! The manager: name space, attributes, placement, locks and sessions.
 
+pub mod clients;
+pub mod execute;
+pub mod keys;
+pub mod locks;
+pub mod namespace;
+pub mod permission;
+pub mod record;
 pub mod store;
+
+mod ops;

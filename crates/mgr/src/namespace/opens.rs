@@ -1,0 +1,203 @@
+//! Open files: recording, closing, and the capabilities that go with them.
+
+use pvfs_wire::Errno;
+use pvfs_wire::attr::Time;
+use pvfs_wire::ops::{AccessBits, OpenFlags, Wrote};
+use pvfs_wire::token::{CLOCK_SKEW_S, Capability, Rights};
+
+use super::Node;
+use crate::execute::Context;
+use crate::keys;
+use crate::permission::without_privileges;
+use crate::record::{OpenFile, Record, RegularFile, Truncation};
+use crate::store::{StoreError, View};
+
+/// How an open ends.
+#[derive(Clone, Copy, Debug)]
+pub enum Ending {
+    /// Closed by its client, which reports what it wrote.
+    Closed(Option<Wrote>),
+    /// Its client is gone, and with it the knowledge of what it wrote.
+    Expired,
+}
+
+impl Context<'_, '_> {
+    /// The open of this number, to be used by whoever opened it.
+    pub fn open_file(&self, open: u64) -> Result<OpenFile, Errno> {
+        let opened: OpenFile = self.record(&keys::open(self.client, open))?.ok_or(Errno::EBADF)?;
+        if opened.uid != self.who.uid && !self.who.is_root() {
+            return Err(Errno::EPERM);
+        }
+        Ok(opened)
+    }
+
+    /// Records an open of a regular file, whose inode the caller saves.
+    pub fn begin_open(&mut self, node: &mut Node, number: u64, flags: OpenFlags) {
+        let open = OpenFile { object: node.object, flags, uid: self.who.uid };
+        self.tx.put(keys::open(self.client, number), open.encode());
+        node.inode.as_file_mut().expect("only regular files are opened").begin_open(&open);
+    }
+
+    /// Ends one open; an unknown one has ended before.
+    pub fn end_open(&mut self, client: u64, number: u64, ending: Ending) -> Result<(), Errno> {
+        let key = keys::open(client, number);
+        let Some(open) = self.record::<OpenFile>(&key)? else { return Ok(()) };
+        self.tx.delete(key);
+        let mut node = self.load(open.object)?;
+        let now = self.now;
+        let file = node.inode.as_file_mut().ok_or(Errno::EIO)?;
+        let holder = file.writing.truncation.map(|cut| (cut.client, cut.open));
+        if holder == Some((client, Some(number))) {
+            file.drop_truncation();
+        }
+        let ending = if open.writes() { ending } else { Ending::Closed(None) };
+        if let Some(news) = note_written(file, &open, ending, now) {
+            written(&mut node, open.uid, news);
+        }
+        self.save_or_remove(&node)
+    }
+
+    /// Begins a truncation of a file; EAGAIN with [`Context::busy`] while another one is under way.
+    pub fn begin_truncation(
+        &mut self,
+        node: &mut Node,
+        size: u64,
+        open: Option<u64>,
+        opens_for_it: u32,
+    ) -> Result<u64, Errno> {
+        let file = node.inode.as_file_mut().ok_or(Errno::EINVAL)?;
+        if file.writing.truncation.is_some() {
+            self.busy = Some(node.object);
+            return Err(Errno::EAGAIN);
+        }
+        let ticket = self.random.number();
+        let client = self.client;
+        let truncation = Truncation { ticket, client, open, size, disturbed: false };
+        file.begin_truncation(truncation, opens_for_it);
+        if open.is_none() {
+            self.tx.put(keys::ticket(client, node.object), ticket.to_le_bytes());
+        }
+        Ok(ticket)
+    }
+
+    /// A capability for a regular file, and when it expires.
+    pub fn capability(&self, node: &Node, rights: Rights) -> Result<(Vec<u8>, u64), Errno> {
+        let file = node.inode.as_file().ok_or(Errno::EINVAL)?;
+        let now_s = u64::try_from(self.now.seconds).unwrap_or(0);
+        let expiry = now_s + self.policy.capability_lifetime_s;
+        let capability = Capability {
+            handle: self.fs.handle(node.object),
+            rights,
+            dist: file.placement.dist.clone(),
+            session: self.who.session,
+            layout_epoch: file.layout_epoch,
+            expiry,
+        };
+        Ok((self.keys.sign_capability(&capability), expiry))
+    }
+
+    /// Ends up to `opens_max` opens and truncations of a client that is gone. Says whether that was
+    /// all; if not, ask again in another round.
+    fn expire(&mut self, client: u64, opens_max: usize) -> Result<bool, Errno> {
+        let opens = self.some_keys(&keys::opens(client), opens_max)?;
+        for key in &opens {
+            let number = keys::second_number(key).ok_or(Errno::EIO)?;
+            self.end_open(client, number, Ending::Expired)?;
+        }
+        let tickets = self.some_keys(&keys::tickets(client), opens_max - opens.len())?;
+        for key in &tickets {
+            self.drop_ticket(key)?;
+        }
+        Ok(opens.len() + tickets.len() < opens_max)
+    }
+
+    fn some_keys(&self, prefix: &[u8], keys_max: usize) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.tx.scan_prefix(prefix).take(keys_max).map(|entry| Ok(entry?.0)).collect()
+    }
+
+    fn drop_ticket(&mut self, key: &[u8]) -> Result<(), Errno> {
+        let object = keys::second_number(key).ok_or(Errno::EIO)?;
+        let mut node = self.load(object)?;
+        let now = self.now;
+        self.tx.delete(key);
+        node.inode.as_file_mut().ok_or(Errno::EIO)?.drop_truncation();
+        node.inode.touch(now);
+        self.save_or_remove(&node)
+    }
+}
+
+/// Ends the opens and truncations of a client that is gone, at most `opens_max` in this round. Says
+/// whether that was all. An entry that cannot be read fails the round and leaves it undone.
+pub fn expire_client(
+    cx: &mut Context<'_, '_>,
+    client: u64,
+    opens_max: usize,
+) -> Result<bool, Errno> {
+    let savepoint = cx.tx.savepoint();
+    let result = cx.expire(client, opens_max);
+    if result.is_err() {
+        cx.tx.rollback(savepoint);
+    }
+    result
+}
+
+/// The rights that go with an open.
+pub fn rights(flags: OpenFlags) -> Rights {
+    Rights::NONE
+        .with_if(flags.any(OpenFlags::READ | OpenFlags::EXECUTE), Rights::READ)
+        .with_if(flags.has(OpenFlags::WRITE), Rights::WRITE | Rights::TRUNCATE)
+        .with_if(flags.has(OpenFlags::TRUNCATE), Rights::TRUNCATE)
+}
+
+/// The permissions that an open needs.
+pub fn permissions(flags: OpenFlags) -> AccessBits {
+    AccessBits::NONE
+        .with_if(flags.has(OpenFlags::READ), AccessBits::READ)
+        .with_if(flags.has(OpenFlags::EXECUTE), AccessBits::EXECUTE)
+        .with_if(flags.any(OpenFlags::WRITE | OpenFlags::TRUNCATE), AccessBits::WRITE)
+}
+
+/// What a write, seen from its end, means for the inode.
+struct Written {
+    /// The new modification time, unless the user has set one since.
+    mtime: Option<Time>,
+    ctime: Time,
+}
+
+fn note_written(
+    file: &mut RegularFile,
+    open: &OpenFile,
+    ending: Ending,
+    now: Time,
+) -> Option<Written> {
+    match ending {
+        Ending::Closed(None) => {
+            file.end_open(open, 0, true);
+            None
+        }
+        Ending::Closed(Some(wrote)) => {
+            let mtime = wrote.mtime.min(latest(now));
+            let news = file.is_news(mtime);
+            file.end_open(open, wrote.end, !wrote.uncertain);
+            Some(Written { mtime: news.then_some(mtime), ctime: mtime })
+        }
+        Ending::Expired => {
+            file.end_open(open, 0, false);
+            Some(Written { mtime: None, ctime: now })
+        }
+    }
+}
+
+fn written(node: &mut Node, uid: u32, news: Written) {
+    let inode = &mut node.inode;
+    if uid != 0 {
+        inode.mode = without_privileges(inode.mode);
+    }
+    inode.mtime = news.mtime.map_or(inode.mtime, |mtime| mtime.max(inode.mtime));
+    inode.touch(news.ctime.max(inode.ctime));
+}
+
+/// The latest time that a clock of the cluster can show now.
+pub fn latest(now: Time) -> Time {
+    Time { seconds: now.seconds.saturating_add(CLOCK_SKEW_S as i64), ..now }
+}

@@ -1,0 +1,13 @@
+//! What each operation does to the name space, one file per file of `pvfs_wire::ops`.
+
+mod create;
+mod link;
+mod open;
+mod readdir;
+mod rename;
+mod setattr;
+mod size;
+mod stat;
+mod statfs;
+mod unlink;
+mod xattr;

@@ -1,0 +1,112 @@
+//! Mkdir, Mknod, Symlink: new objects other than by opening.
+
+use pvfs_wire::attr::{FileKind, Striping};
+use pvfs_wire::ops::{Made, Mkdir, Mknod, Symlink};
+use pvfs_wire::{Errno, PATH_BYTES_MAX};
+
+use crate::execute::{Context, Execute};
+use crate::namespace::{Node, Place, Slot};
+use crate::record::{Body, Directory, RegularFile};
+
+impl Execute for Mkdir {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Made, Errno> {
+        let (mut place, slot) = cx.new_place(&self.target, FileKind::Directory)?;
+        let parent = place.dir.object;
+        let body = Body::Directory(Directory::new(parent, defaults(&place.dir).clone()));
+        let mut node = new_node(cx, &place.dir, self.mode, body)?;
+        node.inode.nlink = 2;
+        place.dir.inode.nlink += 1;
+        enter(cx, place, slot, &node);
+        Ok(Made { attr: cx.attr(&node) })
+    }
+}
+
+impl Execute for Mknod {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Made, Errno> {
+        if matches!(self.kind, FileKind::Directory | FileKind::Symlink) {
+            return Err(Errno::EINVAL);
+        }
+        let (place, slot) = cx.new_place(&self.target, self.kind)?;
+        let node = match self.kind {
+            FileKind::Regular => new_file(cx, &place, self.mode, &Striping::default())?,
+            kind => self.special(cx, &place, kind)?,
+        };
+        enter(cx, place, slot, &node);
+        Ok(Made { attr: cx.attr(&node) })
+    }
+}
+
+trait Special {
+    fn special(
+        &self,
+        cx: &mut Context<'_, '_>,
+        place: &Place,
+        kind: FileKind,
+    ) -> Result<Node, Errno>;
+}
+
+impl Special for Mknod {
+    fn special(
+        &self,
+        cx: &mut Context<'_, '_>,
+        place: &Place,
+        kind: FileKind,
+    ) -> Result<Node, Errno> {
+        let is_device = matches!(kind, FileKind::CharDevice | FileKind::BlockDevice);
+        if is_device && !cx.who.is_root() {
+            return Err(Errno::EPERM);
+        }
+        let rdev = if is_device { self.rdev } else { 0 };
+        let mut node = new_node(cx, &place.dir, self.mode, Body::Special { kind, rdev })?;
+        node.inode.nlink = 1;
+        Ok(node)
+    }
+}
+
+impl Execute for Symlink {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Made, Errno> {
+        match self.path.len() {
+            0 => return Err(Errno::ENOENT),
+            length if length > PATH_BYTES_MAX => return Err(Errno::ENAMETOOLONG),
+            _ if self.path.contains(&0) => return Err(Errno::EINVAL),
+            _ => {}
+        }
+        let (place, slot) = cx.new_place(&self.target, FileKind::Symlink)?;
+        let mut node = new_node(cx, &place.dir, 0o777, Body::Symlink(self.path.0.clone()))?;
+        node.inode.nlink = 1;
+        node.inode.mode = 0o777;
+        enter(cx, place, slot, &node);
+        Ok(Made { attr: cx.attr(&node) })
+    }
+}
+
+/// A new regular file with one name, to be entered at `place`.
+pub(super) fn new_file(
+    cx: &mut Context<'_, '_>,
+    place: &Place,
+    mode: u32,
+    wish: &Striping,
+) -> Result<Node, Errno> {
+    let placement = cx.place_file(wish, defaults(&place.dir))?;
+    let mut node = new_node(cx, &place.dir, mode, Body::Regular(RegularFile::new(placement)))?;
+    node.inode.nlink = 1;
+    Ok(node)
+}
+
+/// Saves a new object under its name, and the directory that has changed by it.
+pub(super) fn enter(cx: &mut Context<'_, '_>, mut place: Place, slot: Slot, node: &Node) {
+    cx.insert(&mut place.dir, slot, &place.name, node.object, node.inode.kind());
+    place.dir.inode.touch_data(cx.now);
+    cx.save(&place.dir);
+    cx.save(node);
+}
+
+fn new_node(cx: &mut Context<'_, '_>, dir: &Node, mode: u32, body: Body) -> Result<Node, Errno> {
+    let is_directory = matches!(body, Body::Directory(_));
+    let (gid, mode) = cx.who.inherit(&dir.inode, mode, is_directory);
+    cx.create(cx.who.uid, gid, mode, body)
+}
+
+fn defaults(dir: &Node) -> &Striping {
+    &dir.inode.as_directory().expect("names are only made in directories").striping
+}

@@ -1,0 +1,27 @@
+//! Link.
+
+use pvfs_wire::Errno;
+use pvfs_wire::attr::FileKind;
+use pvfs_wire::ops::{Link, Made};
+
+use crate::execute::{Context, Execute};
+
+impl Execute for Link {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Made, Errno> {
+        let mut node = cx.find(&self.existing, self.follow)?;
+        let (mut place, slot) = cx.new_place(&self.new, FileKind::Regular)?;
+        if node.inode.is_directory() {
+            return Err(Errno::EPERM);
+        }
+        if node.inode.nlink == 0 {
+            return Err(Errno::ENOENT); // Unlinked and open: its last name is gone for good.
+        }
+        node.inode.nlink = node.inode.nlink.checked_add(1).ok_or(Errno::EMLINK)?;
+        node.inode.touch(cx.now);
+        cx.insert(&mut place.dir, slot, &place.name, node.object, node.inode.kind());
+        place.dir.inode.touch_data(cx.now);
+        cx.save(&place.dir);
+        cx.save(&node);
+        Ok(Made { attr: cx.attr(&node) })
+    }
+}

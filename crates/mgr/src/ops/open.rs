@@ -1,0 +1,183 @@
+//! Open, Close, Renew.
+
+use pvfs_wire::attr::FileKind;
+use pvfs_wire::ops::{Close, Closed, Open, OpenFlags, Opened, Renew, Renewed};
+use pvfs_wire::{Bytes, Errno};
+
+use super::create::{enter, new_file};
+use crate::execute::{Context, Execute};
+use crate::keys;
+use crate::namespace::{
+    Ending, Last, Lookup, Node, Place, Slot, Walk, parent, permissions, rights,
+};
+use crate::permission::without_privileges;
+use crate::record::Body;
+use crate::store::View;
+
+/// What the path of an open leads to.
+enum Goal {
+    Existing(Node),
+    New(Place, Slot),
+}
+
+impl Execute for Open {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Opened, Errno> {
+        check_flags(self.flags)?;
+        if cx.tx.contains(&keys::open(cx.client, self.open))? {
+            return Err(Errno::EINVAL); // Numbers are used once.
+        }
+        match goal(self, cx)? {
+            Goal::Existing(node) => open_existing(self, cx, node),
+            Goal::New(place, slot) => open_new(self, cx, place, slot),
+        }
+    }
+}
+
+fn check_flags(flags: OpenFlags) -> Result<(), Errno> {
+    let purpose = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::EXECUTE;
+    let contradictory = flags.has(OpenFlags::CREATE | OpenFlags::DIRECTORY);
+    if !flags.any(purpose) || contradictory { Err(Errno::EINVAL) } else { Ok(()) }
+}
+
+/// Walks the path; symlinks are followed to where the file is, or is to be created.
+fn goal(open: &Open, cx: &Context<'_, '_>) -> Result<Goal, Errno> {
+    let creates = open.flags.has(OpenFlags::CREATE);
+    let exclusive = open.flags.has(OpenFlags::CREATE | OpenFlags::EXCLUSIVE);
+    let mut walk = Walk::new(cx, &open.target)?;
+    loop {
+        let last = walk.to_last(cx)?;
+        let slash = walk.slash;
+        let node = match last {
+            Last::Name(_) if creates && slash => return Err(Errno::EISDIR),
+            Last::Name(name) => match cx.lookup(walk.node.object, &name)? {
+                Lookup::Absent(slot) if creates => {
+                    return Ok(Goal::New(Place { dir: walk.node, name, slash }, slot));
+                }
+                Lookup::Absent(_) => return Err(Errno::ENOENT),
+                Lookup::Found(found) => cx.load(found.object)?,
+            },
+            Last::DotDot => parent(cx, &walk.node)?,
+            Last::Itself | Last::Dot => walk.node.clone(),
+        };
+        if exclusive {
+            return Err(Errno::EEXIST);
+        }
+        match &node.inode.body {
+            Body::Symlink(path) if slash || !open.flags.has(OpenFlags::NOFOLLOW) => {
+                walk.follow(path)?;
+            }
+            Body::Directory(_) => return Ok(Goal::Existing(node)),
+            _ if slash => return Err(Errno::ENOTDIR),
+            _ => return Ok(Goal::Existing(node)),
+        }
+    }
+}
+
+fn open_new(
+    open: &Open,
+    cx: &mut Context<'_, '_>,
+    place: Place,
+    slot: Slot,
+) -> Result<Opened, Errno> {
+    cx.who.require_names(&place.dir.inode)?;
+    let mut node = new_file(cx, &place, open.mode, &open.striping)?;
+    cx.begin_open(&mut node, open.open, open.flags);
+    enter(cx, place, slot, &node);
+    opened(open, cx, &node, true, None)
+}
+
+fn open_existing(open: &Open, cx: &mut Context<'_, '_>, mut node: Node) -> Result<Opened, Errno> {
+    check_kind(open.flags, node.inode.kind())?;
+    cx.who.require(&node.inode, permissions(open.flags))?;
+    match node.inode.kind() {
+        FileKind::Regular => {}
+        FileKind::Directory => return Ok(opened_directory(cx, &node)),
+        _ => return Err(Errno::ENXIO), // Devices, pipes and sockets are the kernel's.
+    }
+    cx.begin_open(&mut node, open.open, open.flags);
+    let truncation = match open.flags.has(OpenFlags::TRUNCATE) {
+        true => truncate(open, cx, &mut node)?,
+        false => None,
+    };
+    cx.save(&node);
+    opened(open, cx, &node, false, truncation)
+}
+
+fn check_kind(flags: OpenFlags, kind: FileKind) -> Result<(), Errno> {
+    let changes = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::TRUNCATE;
+    match kind {
+        FileKind::Directory if flags.any(changes) => Err(Errno::EISDIR),
+        FileKind::Directory if flags.has(OpenFlags::EXECUTE) => Err(Errno::EACCES),
+        FileKind::Directory => Ok(()),
+        _ if flags.has(OpenFlags::DIRECTORY) => Err(Errno::ENOTDIR),
+        FileKind::Symlink => Err(Errno::ELOOP),
+        _ => Ok(()),
+    }
+}
+
+/// Cuts the file to zero: at once when no iod can hold anything, else with a ticket.
+fn truncate(open: &Open, cx: &mut Context<'_, '_>, node: &mut Node) -> Result<Option<u64>, Errno> {
+    let file = node.inode.as_file().ok_or(Errno::EINVAL)?;
+    let own_writer = u32::from(open.flags.has(OpenFlags::WRITE));
+    let others_write = file.writing.writers > own_writer || file.writing.truncation.is_some();
+    if file.size == 0 && !file.unsettled && !others_write {
+        note_cut(cx, node);
+        return Ok(None);
+    }
+    cx.begin_truncation(node, 0, Some(open.open), own_writer).map(Some)
+}
+
+/// A cut changes the data, and takes set-user-ID away from a file.
+pub(super) fn note_cut(cx: &Context<'_, '_>, node: &mut Node) {
+    if !cx.who.is_root() {
+        node.inode.mode = without_privileges(node.inode.mode);
+    }
+    node.inode.touch_data(cx.now);
+    let now = cx.now;
+    if let Some(file) = node.inode.as_file_mut() {
+        file.cut_at(now);
+    }
+}
+
+fn opened(
+    open: &Open,
+    cx: &Context<'_, '_>,
+    node: &Node,
+    created: bool,
+    truncation: Option<u64>,
+) -> Result<Opened, Errno> {
+    let (capability, expiry) = cx.capability(node, rights(open.flags))?;
+    let placement = cx.stated(node, true).placement;
+    let attr = cx.attr(node);
+    Ok(Opened { attr, placement, capability: Bytes(capability), expiry, created, truncation })
+}
+
+/// Opens of directories are not recorded: a listing names the directory, not an open.
+fn opened_directory(cx: &Context<'_, '_>, node: &Node) -> Opened {
+    Opened {
+        attr: cx.attr(node),
+        placement: None,
+        capability: Bytes::default(),
+        expiry: 0,
+        created: false,
+        truncation: None,
+    }
+}
+
+impl Execute for Close {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Closed, Errno> {
+        for closed in &self.opens {
+            cx.end_open(cx.client, closed.open, Ending::Closed(closed.wrote))?;
+        }
+        Ok(Closed {})
+    }
+}
+
+impl Execute for Renew {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Renewed, Errno> {
+        let open = cx.open_file(self.open)?;
+        let node = cx.load(open.object)?;
+        let (capability, expiry) = cx.capability(&node, rights(open.flags))?;
+        Ok(Renewed { capability: Bytes(capability), expiry })
+    }
+}

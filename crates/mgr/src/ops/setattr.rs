@@ -1,0 +1,81 @@
+//! SetAttr: chmod, chown, utimens.
+
+use pvfs_wire::Errno;
+use pvfs_wire::attr::{FileKind, Time};
+use pvfs_wire::ops::{AccessBits, SetAttr, SetTime, Stated};
+
+use crate::execute::{Context, Execute};
+use crate::namespace::Node;
+use crate::permission::without_privileges;
+
+impl Execute for SetAttr {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Stated, Errno> {
+        let mut node = cx.find(&self.target, self.follow)?;
+        self.check(cx, &node)?;
+        change_owner(&mut node, self.uid, self.gid);
+        if let Some(mode) = self.mode {
+            node.inode.mode = cx.who.chmod(mode, node.inode.gid);
+        }
+        set_times(&mut node, self.atime, self.mtime, cx.now);
+        // chown(-1, -1) arrives with nothing to set, and is a change of attributes all the same.
+        node.inode.touch(cx.now);
+        cx.save(&node);
+        Ok(cx.stated(&node, false))
+    }
+}
+
+trait Check {
+    fn check(&self, cx: &Context<'_, '_>, node: &Node) -> Result<(), Errno>;
+}
+
+impl Check for SetAttr {
+    fn check(&self, cx: &Context<'_, '_>, node: &Node) -> Result<(), Errno> {
+        let who = cx.who;
+        if self.mode.is_some() && node.inode.kind() == FileKind::Symlink {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        who.require_chown(&node.inode, self.uid, self.gid)?;
+        if self.mode.is_some() {
+            who.require_owner(&node.inode)?;
+        }
+        match (self.atime, self.mtime) {
+            (None, None) => Ok(()),
+            // Both now: what touch(1) does to a file of somebody else.
+            (Some(SetTime::Now), Some(SetTime::Now)) if who.owns(&node.inode) => Ok(()),
+            (Some(SetTime::Now), Some(SetTime::Now)) => who.require(&node.inode, AccessBits::WRITE),
+            _ => who.require_owner(&node.inode),
+        }?;
+        [self.atime, self.mtime].into_iter().try_for_each(check_time)
+    }
+}
+
+fn check_time(time: Option<SetTime>) -> Result<(), Errno> {
+    match time {
+        Some(SetTime::At(time)) if time.nanos >= 1_000_000_000 => Err(Errno::EINVAL),
+        _ => Ok(()),
+    }
+}
+
+fn change_owner(node: &mut Node, uid: Option<u32>, gid: Option<u32>) {
+    if uid.is_none() && gid.is_none() {
+        return;
+    }
+    node.inode.uid = uid.unwrap_or(node.inode.uid);
+    node.inode.gid = gid.unwrap_or(node.inode.gid);
+    if !node.inode.is_directory() {
+        node.inode.mode = without_privileges(node.inode.mode);
+    }
+}
+
+fn set_times(node: &mut Node, atime: Option<SetTime>, mtime: Option<SetTime>, now: Time) {
+    let value = |time: SetTime| match time {
+        SetTime::Now => now,
+        SetTime::At(time) => time,
+    };
+    node.inode.atime = atime.map_or(node.inode.atime, value);
+    let Some(mtime) = mtime else { return };
+    node.inode.mtime = value(mtime);
+    if let Some(file) = node.inode.as_file_mut() {
+        file.cut_at(now);
+    }
+}

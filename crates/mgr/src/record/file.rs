@@ -1,0 +1,261 @@
+//! A regular file as the manager knows it: where its data lie, its size, and who may be changing it.
+//!
+//! ```text
+//!             open for writing               the last writer closes, all was reported
+//!  settled ------------------------> unsettled ------------------------------------> settled
+//!      ^                                 |  some end is unknown
+//!      |  settle(), exact truncation     v
+//!      +--------------------------- unsettled, though nobody writes
+//! ```
+//!
+//! All of it is decided here, without store or clock. While the size is unsettled, `size` is the
+//! last settled one, and readers ask the iods.
+
+use pvfs_layout::FILE_SIZE_MAX;
+use pvfs_wire::DecodeError;
+use pvfs_wire::attr::{Placement, SizeState, Time};
+use pvfs_wire::codec::{Reader, Wire};
+use pvfs_wire::record;
+
+use super::OpenFile;
+
+/// A regular file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RegularFile {
+    /// Bytes, as last settled.
+    pub size: u64,
+    /// The end of some write is unknown: the iods must be asked even when nobody writes.
+    pub unsettled: bool,
+    /// The iods may hold objects of it.
+    pub stored: bool,
+    /// Grows when the placement changes, so that capabilities for the old one are refused.
+    pub layout_epoch: u32,
+    /// Where the data lie.
+    pub placement: Placement,
+    /// Who has it open. All zero, and then not stored, for most files at most times.
+    pub writing: Writing,
+}
+
+record! {
+    /// Who has a file open, and what they have reported.
+    #[derive(Copy, Default)]
+    pub struct Writing {
+        /// Opens of every sort.
+        pub opens: u32,
+        /// Those that may write.
+        pub writers: u32,
+        /// Those that may write at the end only.
+        pub appenders: u32,
+        /// The largest end that a closed writer reported.
+        pub end: u64,
+        /// When the user set the modification time during the writing; later writes count, earlier not.
+        pub mtime_set: Time,
+        /// Where the next append goes, as far as reserved.
+        pub append_end: u64,
+        /// Whether that is the end of the file for certain.
+        pub append_exact: bool,
+        /// The truncation under way.
+        pub truncation: Option<Truncation>,
+    }
+}
+
+record! {
+    /// A truncation between its ticket and the report that all iods have cut.
+    #[derive(Copy)]
+    pub struct Truncation {
+        /// The ticket.
+        pub ticket: u64,
+        /// Who holds it.
+        pub client: u64,
+        /// The open it belongs to, and ends with.
+        pub open: Option<u64>,
+        /// The size to be.
+        pub size: u64,
+        /// Others were or became able to write meanwhile, so the size to be proves nothing.
+        pub disturbed: bool,
+    }
+}
+
+impl RegularFile {
+    /// An empty file that no iod has heard of.
+    pub fn new(placement: Placement) -> Self {
+        Self {
+            size: 0,
+            unsettled: false,
+            stored: false,
+            layout_epoch: 0,
+            placement,
+            writing: Writing::default(),
+        }
+    }
+
+    /// Whether the size is the file's, or the iods must be asked.
+    pub fn size_state(&self) -> SizeState {
+        let quiet = self.writing.writers == 0 && self.writing.truncation.is_none();
+        if quiet && !self.unsettled { SizeState::Settled } else { SizeState::Unsettled }
+    }
+
+    /// Whether the size is known.
+    pub fn is_settled(&self) -> bool {
+        self.size_state() == SizeState::Settled
+    }
+
+    /// Whether no iod can hold a byte of it, nor anybody write one.
+    pub fn is_blank(&self) -> bool {
+        self.size == 0 && !self.stored && self.is_settled() && self.writing.opens == 0
+    }
+
+    /// One more open. Comes before [`Self::begin_truncation`] of an open that also cuts.
+    pub fn begin_open(&mut self, open: &OpenFile) {
+        let settled = self.is_settled();
+        self.writing.opens += 1;
+        if !open.writes() {
+            return;
+        }
+        self.disturb();
+        if settled {
+            self.writing.end = 0;
+            self.writing.append_end = self.size;
+        }
+        let was_exact = settled || self.writing.append_exact;
+        self.writing.append_exact = was_exact && open.appends();
+        self.writing.writers += 1;
+        self.writing.appenders += u32::from(open.appends());
+    }
+
+    /// One open less. `certain` says that everything it wrote was reported, up to `end`.
+    pub fn end_open(&mut self, open: &OpenFile, end: u64, certain: bool) {
+        self.writing.opens = self.writing.opens.saturating_sub(1);
+        if !open.writes() {
+            return;
+        }
+        self.writing.writers = self.writing.writers.saturating_sub(1);
+        self.writing.appenders -= u32::from(open.appends()).min(self.writing.appenders);
+        self.writing.end = self.writing.end.max(end.min(FILE_SIZE_MAX));
+        self.unsettled |= !certain || end > FILE_SIZE_MAX;
+        self.stored |= !certain || end > 0;
+        if self.writing.writers == 0 {
+            self.end_writing();
+        }
+    }
+
+    /// Gives out the right to cut or extend the file to `size` bytes.
+    pub fn begin_truncation(&mut self, mut truncation: Truncation, opens_for_it: u32) {
+        truncation.disturbed = self.writing.writers > opens_for_it;
+        self.stored = true;
+        self.writing.truncation = Some(truncation);
+    }
+
+    /// The truncation with this ticket has reached `size`, or failed. Says whether it was under way.
+    pub fn end_truncation(&mut self, ticket: u64, client: u64, size: Option<u64>) -> bool {
+        let Some(under_way) = self.writing.truncation else { return false };
+        if (under_way.ticket, under_way.client) != (ticket, client) {
+            return false;
+        }
+        self.writing.truncation = None;
+        let reached = size == Some(under_way.size);
+        if reached {
+            self.size = under_way.size;
+            self.writing.append_end = under_way.size;
+        }
+        self.unsettled = !reached || under_way.disturbed;
+        self.writing.append_exact =
+            !self.unsettled && self.writing.appenders == self.writing.writers;
+        self.writing.end = 0;
+        true
+    }
+
+    /// The truncation ends without a word: its client is gone or has closed.
+    pub fn drop_truncation(&mut self) {
+        if self.writing.truncation.take().is_some() {
+            self.unsettled = true;
+            self.writing.append_exact = false;
+        }
+    }
+
+    /// What the iods say, when that is still news.
+    pub fn settle(&mut self, size: u64) -> bool {
+        let quiet = self.writing.writers == 0 && self.writing.truncation.is_none();
+        if !quiet || !self.unsettled || size > FILE_SIZE_MAX {
+            return false;
+        }
+        self.size = size;
+        self.unsettled = false;
+        self.writing.mtime_set = Time::default();
+        true
+    }
+
+    /// Reserves `bytes` at the end, which is `end` by the iods. `None` when they must be asked first.
+    pub fn reserve(&mut self, bytes: u64, end: Option<u64>) -> Option<u64> {
+        if !self.writing.append_exact && end.is_none() {
+            return None;
+        }
+        // What others have reserved may not have been written when the iods were asked.
+        let reserved = self.writing.append_end;
+        let offset = if self.writing.append_exact { reserved } else { reserved.max(end?) };
+        self.writing.append_end = offset.saturating_add(bytes);
+        self.stored = true;
+        Some(offset)
+    }
+
+    /// Whether a write done at `written` came after the user last set the modification time.
+    pub fn is_news(&self, written: Time) -> bool {
+        written > self.writing.mtime_set
+    }
+
+    /// The modification time was set or the file was cut: what was written before is no news.
+    pub fn cut_at(&mut self, now: Time) {
+        if self.writing.writers > 0 || self.unsettled {
+            self.writing.mtime_set = now;
+        }
+    }
+
+    /// Whoever cuts now can no longer say what the size will be.
+    fn disturb(&mut self) {
+        if let Some(truncation) = &mut self.writing.truncation {
+            truncation.disturbed = true;
+        }
+    }
+
+    fn end_writing(&mut self) {
+        // A truncation under way may have cut what was reported, or not yet.
+        if self.writing.truncation.is_none() && !self.unsettled {
+            self.size = self.size.max(self.writing.end);
+            self.writing.mtime_set = Time::default();
+        }
+        self.writing.end = 0;
+        self.writing.append_end = 0;
+        self.writing.append_exact = false;
+    }
+
+    pub(super) fn put(&self, out: &mut Vec<u8>) {
+        let open = self.writing != Writing::default();
+        let flags = [(self.unsettled, UNSETTLED), (self.stored, STORED), (open, OPEN)];
+        out.push(flags.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum());
+        self.size.put(out);
+        self.layout_epoch.put(out);
+        self.placement.put(out);
+        if open {
+            self.writing.put(out);
+        }
+    }
+
+    pub(super) fn get(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let flags = u8::get(from)?;
+        if flags & !(UNSETTLED | STORED | OPEN) != 0 {
+            return Err(DecodeError::Value);
+        }
+        Ok(Self {
+            unsettled: flags & UNSETTLED != 0,
+            stored: flags & STORED != 0,
+            size: Wire::get(from)?,
+            layout_epoch: Wire::get(from)?,
+            placement: Wire::get(from)?,
+            writing: if flags & OPEN != 0 { Wire::get(from)? } else { Writing::default() },
+        })
+    }
+}
+
+const UNSETTLED: u8 = 1;
+const STORED: u8 = 2;
+const OPEN: u8 = 4;

@@ -1,0 +1,43 @@
+//! What a client holds: its open files and the last reply of each of its slots.
+
+use pvfs_wire::ops::OpenFlags;
+use pvfs_wire::record;
+
+record! {
+    /// One open of a regular file.
+    #[derive(Copy)]
+    pub struct OpenFile {
+        /// The file.
+        pub object: u64,
+        /// How it was opened.
+        pub flags: OpenFlags,
+        /// By whom.
+        pub uid: u32,
+    }
+}
+
+impl OpenFile {
+    /// Whether it may write.
+    pub fn writes(&self) -> bool {
+        self.flags.has(OpenFlags::WRITE)
+    }
+
+    /// Whether its writes go to the end.
+    pub fn appends(&self) -> bool {
+        self.flags.has(OpenFlags::WRITE.with(OpenFlags::APPEND))
+    }
+}
+
+record! {
+    /// What a slot of a client was answered last, so that a repeated request is answered again.
+    pub struct ReplyRecord {
+        /// The count of the request.
+        pub count: u64,
+        /// 0 or an error number.
+        pub status: u32,
+        /// The reply's body.
+        pub body: pvfs_wire::Bytes,
+    }
+}
+
+super::as_on_the_wire!(OpenFile, ReplyRecord);
