@@ -1,3 +1,9 @@
-//! The `pvfs` executable.
+//! The `pvfs` executable: everything is in [`pvfs_cli`].
 
-fn main() {}
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pvfs_cli::cli::main(std::env::args_os())
+}

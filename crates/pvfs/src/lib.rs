@@ -1,0 +1,6 @@
+//! The commands of the `pvfs` executable, as a library, so that tests and the documentation see
+//! the same tree as users do.
+
+#![forbid(unsafe_code)]
+
+pub mod cli;
