@@ -1,0 +1,245 @@
+//! Executes what is planned: the locks, the order, the disk.
+//!
+//! ```text
+//!            reactor                                   worker
+//!   read     share lock, find, fstat, read NOWAIT ---> again, waiting        (a miss, or a lock held)
+//!   write    exclude, find or create, write       ---> again, waiting        (a lock held)
+//!   others                                             exclude, ...
+//! ```
+//!
+//! Every function says EAGAIN when it was told never to wait and would have to. The lock is held over all
+//! pieces of a request, so that others see all of it or nothing (contract D3).
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pvfs_net::buffer::{Buffer, Pool};
+use pvfs_wire::ops::ObjectStat;
+use pvfs_wire::{Errno, Handle};
+
+use crate::connection::Connection;
+use crate::disk::{Disk, Object, Waiting};
+use crate::figures::Figures;
+use crate::health::Health;
+use crate::lock::ObjectLocks;
+use crate::plan::Plan;
+use crate::recent::Recent;
+use crate::sync::Losses;
+
+/// Objects, and what happens to them.
+pub struct Engine {
+    disk: Arc<dyn Disk>,
+    pool: Pool,
+    locks: ObjectLocks,
+    losses: Losses,
+    /// Lately removed, so that a late write does not bring one back, where nobody would ever look.
+    removed: Mutex<Recent<Handle, ()>>,
+    /// Written since the last commit began.
+    written: AtomicBool,
+    figures: Arc<Figures>,
+    health: Arc<Health>,
+}
+
+impl Engine {
+    /// An engine on this disk; data for replies come from `pool`.
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        pool: Pool,
+        figures: Arc<Figures>,
+        health: Arc<Health>,
+    ) -> Self {
+        Self {
+            disk,
+            pool,
+            locks: ObjectLocks::new(),
+            losses: Losses::default(),
+            removed: Mutex::new(Recent::new(REMOVED_MAX)),
+            written: AtomicBool::new(false),
+            figures,
+            health,
+        }
+    }
+
+    /// The disk, for what needs no order.
+    pub fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
+    /// The bytes of the plan that lie before the object's end, and its size.
+    pub fn read(
+        &self,
+        handle: Handle,
+        plan: &Plan,
+        waiting: Waiting,
+    ) -> Result<(Buffer, u64), Errno> {
+        let _shared = self.locks.share(handle, waiting)?;
+        let Some(object) = self.judge(handle, "open", self.disk.find(handle, waiting))? else {
+            return Ok((self.pool.take(0), 0));
+        };
+        let local_size = self.judge(handle, "stat", object.stat())?.local_size;
+        let bytes = plan.readable_bytes(local_size) as usize;
+        let mut data = self.pool.take(bytes);
+        self.judge(handle, "read", fill(&*object, plan, local_size, &mut data, waiting))?;
+        self.figures.read_bytes.add(bytes as u64);
+        Ok((data, local_size))
+    }
+
+    /// Stores the data, which are the bytes of the plan. Returns the object's size after that.
+    pub fn write(
+        &self,
+        handle: Handle,
+        plan: &Plan,
+        data: &[u8],
+        client: &Connection,
+        waiting: Waiting,
+    ) -> Result<u64, Errno> {
+        let _alone = self.locks.exclude(handle, waiting)?;
+        client.check_present()?;
+        self.written.store(true, SeqCst);
+        let object = self.find_or_create(handle)?;
+        let mut rest = data;
+        for extent in plan.extents() {
+            let (piece, others) = rest.split_at(extent.bytes as usize);
+            self.judge(handle, "write", object.write_at(extent.local, piece))?;
+            rest = others;
+        }
+        self.figures.written_bytes.add(data.len() as u64);
+        Ok(self.judge(handle, "stat", object.stat())?.local_size)
+    }
+
+    /// Whether the object has this size already, known without waiting.
+    pub fn has_size(&self, handle: Handle, local_size: u64) -> bool {
+        let Ok(_shared) = self.locks.share(handle, Waiting::Never) else { return false };
+        match self.disk.find(handle, Waiting::Never) {
+            Ok(Some(object)) => object.stat().is_ok_and(|stat| stat.local_size == local_size),
+            Ok(None) => local_size == 0,
+            Err(_) => false,
+        }
+    }
+
+    /// Cuts or extends the object.
+    pub fn truncate(
+        &self,
+        handle: Handle,
+        local_size: u64,
+        client: &Connection,
+    ) -> Result<(), Errno> {
+        let _alone = self.locks.exclude(handle, Waiting::Allowed)?;
+        client.check_present()?;
+        self.written.store(true, SeqCst);
+        let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
+        let object = match found {
+            Some(object) => object,
+            None if local_size == 0 => return Ok(()),
+            None => self.find_or_create(handle)?,
+        };
+        self.judge(handle, "truncate", object.truncate(local_size))
+    }
+
+    /// Size, space and time.
+    pub fn stat(&self, handle: Handle) -> Result<ObjectStat, Errno> {
+        self.judge(handle, "stat", self.disk.stat(handle))
+    }
+
+    /// Removes the object for good.
+    pub fn remove(&self, handle: Handle) -> Result<(), Errno> {
+        let _alone = self.locks.exclude(handle, Waiting::Allowed)?;
+        self.written.store(true, SeqCst);
+        self.judge(handle, "remove", self.disk.remove(handle))?;
+        self.removed().insert(handle, ());
+        self.figures.removed_objects.one();
+        Ok(())
+    }
+
+    /// Brings the object to stable storage. Once that failed it fails for ever: the kernel drops what it
+    /// could not write, and says so once.
+    pub fn sync(&self, handle: Handle) -> Result<(), Errno> {
+        self.losses.check(handle)?;
+        let Some(object) = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?
+        else {
+            return Ok(());
+        };
+        self.figures.fsyncs.one();
+        let outcome = self.judge(handle, "sync", object.sync());
+        if outcome.is_err() {
+            self.losses.add(handle);
+        }
+        outcome
+    }
+
+    /// Brings everything to stable storage, if there is anything.
+    pub fn commit(&self) -> Result<(), Errno> {
+        if !self.written.swap(false, SeqCst) {
+            return Ok(());
+        }
+        self.figures.commits.one();
+        self.disk.commit().inspect_err(|error| {
+            self.written.store(true, SeqCst);
+            self.note("commit", "the store", *error);
+        })
+    }
+
+    fn find_or_create(&self, handle: Handle) -> Result<Arc<dyn Object>, Errno> {
+        let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
+        match found {
+            Some(object) => Ok(object),
+            None if self.removed().get(&handle).is_some() => Err(Errno::ESTALE),
+            None => self.judge(handle, "create", self.disk.create(handle)),
+        }
+    }
+
+    fn removed(&self) -> MutexGuard<'_, Recent<Handle, ()>> {
+        self.removed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at how a disk call went: trouble shows in the daemon's state.
+    fn judge<T>(
+        &self,
+        handle: Handle,
+        action: &'static str,
+        outcome: Result<T, Errno>,
+    ) -> Result<T, Errno> {
+        outcome.inspect_err(|error| match *error {
+            Errno::EAGAIN => {}
+            error => self.note(action, &format!("object {handle}"), error),
+        })
+    }
+
+    fn note(&self, action: &str, what: &str, error: Errno) {
+        match error {
+            Errno::ENOSPC | Errno::EDQUOT => self.figures.disk_full.one(),
+            Errno::EFBIG | Errno::ESTALE => {}
+            Errno::EROFS => self.health.make_read_only(format!(
+                "the file system of the store is read-only (on {action} of {what}); see dmesg"
+            )),
+            _ => {
+                self.figures.disk_errors.one();
+                self.health.degrade(format!("{action} of {what} failed: {error}; check the disk"));
+            }
+        }
+    }
+}
+
+/// Reads the pieces one after the other. A piece that ends early would have to be waited for, for the
+/// caller knows the object's size and keeps others from changing it.
+fn fill(
+    object: &dyn Object,
+    plan: &Plan,
+    local_size: u64,
+    data: &mut [u8],
+    waiting: Waiting,
+) -> Result<(), Errno> {
+    let mut rest = data;
+    for extent in plan.within(local_size) {
+        let (piece, others) = rest.split_at_mut(extent.bytes as usize);
+        match object.read_at(extent.local, piece, waiting)? {
+            count if count == piece.len() => rest = others,
+            _ if waiting == Waiting::Never => return Err(Errno::EAGAIN),
+            _ => return Err(Errno::EIO),
+        }
+    }
+    Ok(())
+}
+
+/// Capabilities live ten minutes; this many removals are remembered, some four megabytes.
+const REMOVED_MAX: usize = 64 << 10;

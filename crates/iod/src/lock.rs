@@ -1,0 +1,99 @@
+//! One order for the requests of an object: readers share, writers and truncations exclude.
+//!
+//! The kernel makes a write atomic against other writes, but not against reads (ext4 copies page by page),
+//! and not one of several pieces. So every request holds its object's lock while it touches the object
+//! (contract D3). Objects share a fixed set of locks by their number: a collision costs waiting, never
+//! correctness, and nothing is allocated or forgotten. No thread ever holds two.
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+
+use pvfs_wire::{Errno, Handle};
+
+use crate::disk::Waiting;
+
+/// The locks of all objects.
+pub struct ObjectLocks {
+    locks: Box<[RwLock<()>]>,
+}
+
+impl ObjectLocks {
+    /// Unlocked.
+    pub fn new() -> Self {
+        Self { locks: (0..LOCKS).map(|_| RwLock::new(())).collect() }
+    }
+
+    /// Keeps changes of the object out. EAGAIN when it is being changed and the caller cannot wait.
+    pub fn share(
+        &self,
+        handle: Handle,
+        waiting: Waiting,
+    ) -> Result<RwLockReadGuard<'_, ()>, Errno> {
+        let lock = self.lock_of(handle);
+        match waiting {
+            Waiting::Allowed => Ok(lock.read().unwrap_or_else(PoisonError::into_inner)),
+            Waiting::Never => unless_held(lock.try_read()),
+        }
+    }
+
+    /// Keeps everyone else out. EAGAIN when it is in use and the caller cannot wait.
+    pub fn exclude(
+        &self,
+        handle: Handle,
+        waiting: Waiting,
+    ) -> Result<RwLockWriteGuard<'_, ()>, Errno> {
+        let lock = self.lock_of(handle);
+        match waiting {
+            Waiting::Allowed => Ok(lock.write().unwrap_or_else(PoisonError::into_inner)),
+            Waiting::Never => unless_held(lock.try_write()),
+        }
+    }
+
+    fn lock_of(&self, handle: Handle) -> &RwLock<()> {
+        &self.locks[(spread(handle) >> (64 - LOCKS.trailing_zeros())) as usize]
+    }
+}
+
+/// A number whose upper bits differ for objects whose ids follow one another.
+pub fn spread(handle: Handle) -> u64 {
+    let name = handle.object ^ u64::from(handle.generation) << 32 ^ u64::from(handle.fsid) << 48;
+    name.wrapping_mul(GOLDEN_RATIO)
+}
+
+/// The lock guards no memory, so a panic of another holder leaves nothing half done in it.
+fn unless_held<G>(attempt: Result<G, TryLockError<G>>) -> Result<G, Errno> {
+    match attempt {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(Errno::EAGAIN),
+    }
+}
+
+/// Far more than threads that could contend.
+const LOCKS: usize = 1024;
+const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consecutive_objects_rarely_share_a_lock() {
+        let locks = ObjectLocks::new();
+        let handle = |object| Handle { fsid: 1, generation: 1, object };
+        let _held = locks.exclude(handle(0), Waiting::Never).unwrap();
+        let free = (1..500).filter(|at| locks.share(handle(*at), Waiting::Never).is_ok()).count();
+        assert!(free > 490, "{free} of 499");
+    }
+
+    #[test]
+    fn readers_share_and_writers_exclude() {
+        let locks = ObjectLocks::new();
+        let handle = Handle::root(1, 1);
+        let first = locks.share(handle, Waiting::Never).unwrap();
+        let second = locks.share(handle, Waiting::Never).unwrap();
+        assert_eq!(locks.exclude(handle, Waiting::Never).err(), Some(Errno::EAGAIN));
+        drop((first, second));
+        let _alone = locks.exclude(handle, Waiting::Never).unwrap();
+        assert_eq!(locks.share(handle, Waiting::Never).err(), Some(Errno::EAGAIN));
+    }
+}

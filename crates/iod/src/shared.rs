@@ -1,0 +1,354 @@
+//! What reactors and workers share: a request is refused, executed at once, or handed to a worker.
+//!
+//! ```text
+//! serve --> operation --> answer                                  on the reactor
+//!               |-------> work ------> board --> answer           on a worker
+//!               |                        |
+//!               `-------> after sync <---'                        with others, on a worker
+//! ```
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use pvfs_net::buffer::Pool;
+use pvfs_net::service::{Peer, Request, Response};
+use pvfs_wire::ops::{Access, DaemonState, OrderKind};
+use pvfs_wire::token::{Capability, KeyRing, Rights};
+use pvfs_wire::{Errno, Handle};
+
+use crate::call::{Call, Pending};
+use crate::capability::Asker;
+use crate::clock::Clock;
+use crate::connection::Connections;
+use crate::disk::Disk;
+use crate::engine::Engine;
+use crate::figures::Figures;
+use crate::health::Health;
+use crate::iod::{Config, Network};
+use crate::ops::{self, Next, Outcome, Work};
+use crate::order::Orders;
+use crate::sync::SyncGroups;
+use crate::worker::Board;
+
+/// The daemon without its threads.
+pub struct Shared {
+    /// Its name in the cluster file.
+    pub name: String,
+    /// The cluster version it goes by.
+    pub map_version: u32,
+    /// Who signs capabilities and orders.
+    pub ring: KeyRing,
+    /// The objects.
+    pub engine: Engine,
+    /// How it is.
+    pub health: Arc<Health>,
+    /// What happened.
+    pub figures: Arc<Figures>,
+    /// Orders seen.
+    pub orders: Orders,
+    /// The clients.
+    pub connections: Connections,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    filesystems: Vec<u32>,
+    syncs: SyncGroups<Waiter>,
+    board: Arc<Board<Job>>,
+    /// Without workers everything is done where it comes up.
+    has_workers: bool,
+    started: Duration,
+    commit_interval: Duration,
+    /// When the last commit was begun, in nanoseconds of the monotonic clock.
+    committed_ns: AtomicU64,
+    committing: AtomicBool,
+    stop_wanted: AtomicBool,
+    network: OnceLock<Box<dyn Network>>,
+}
+
+/// What workers do.
+pub enum Job {
+    /// The rest of a request.
+    Request(Box<Rest>),
+    /// One sync of an object for all who wait for it.
+    Sync(Handle),
+    /// Everything to stable storage.
+    Commit,
+}
+
+/// A request of which only the part is left that may block.
+pub struct Rest {
+    pending: Pending,
+    work: Work,
+}
+
+/// A request that is answered after a sync.
+struct Waiter {
+    pending: Pending,
+    response: Response,
+}
+
+impl Shared {
+    /// A daemon whose jobs are still to be given workers, see [`Self::board`] and [`Self::run`].
+    pub fn new(config: Config, disk: Arc<dyn Disk>, ring: KeyRing, pool: Pool) -> Arc<Self> {
+        let (figures, health) = (Arc::<Figures>::default(), Arc::<Health>::default());
+        if config.read_only {
+            health.make_read_only("read-only by configuration");
+        }
+        let engine = Engine::new(disk, pool, Arc::clone(&figures), Arc::clone(&health));
+        let started = config.clock.monotonic();
+        Arc::new(Self {
+            board: Arc::new(Board::new(config.bounds())),
+            name: config.name,
+            map_version: config.map_version,
+            ring,
+            engine,
+            health,
+            figures,
+            orders: Orders::default(),
+            connections: Connections::default(),
+            clock: config.clock,
+            filesystems: config.filesystems,
+            syncs: SyncGroups::new(),
+            has_workers: config.workers > 0,
+            started,
+            commit_interval: config.commit_interval,
+            committed_ns: AtomicU64::new(started.as_nanos() as u64),
+            committing: AtomicBool::new(false),
+            stop_wanted: AtomicBool::new(false),
+            network: OnceLock::new(),
+        })
+    }
+
+    /// Where jobs wait for workers.
+    pub fn board(&self) -> &Arc<Board<Job>> {
+        &self.board
+    }
+
+    /// Serves a request that came at `now`.
+    pub fn serve(&self, request: Request<'_>, now: Duration) {
+        self.figures.requests.one();
+        // Without a connection there is nobody to answer: the client left in this very round.
+        let Some(connection) = self.connections.get(request.peer.connection) else { return };
+        let call = Call::new(request, connection);
+        let outcome = ops::dispatch(self, &call);
+        self.go_on(call.into_pending(now), outcome);
+    }
+
+    /// Does a job; it may block.
+    pub fn run(&self, job: Job) {
+        match job {
+            Job::Request(rest) => self.finish(*rest),
+            Job::Sync(handle) => self.sync_for_all(handle),
+            Job::Commit => {
+                // A failure shows in the daemon's state; there is nobody to tell.
+                let _ = self.engine.commit();
+                self.committing.store(false, SeqCst);
+            }
+        }
+    }
+
+    /// The capability that a request goes by, if it gives any of these rights.
+    pub fn grant(
+        &self,
+        call: &Call<'_>,
+        access: &Access,
+        rights: Rights,
+    ) -> Result<Arc<Capability>, Errno> {
+        let (session, now_s) = (call.session()?, self.clock.unix().as_secs());
+        let asker = Asker { ring: &self.ring, session, now_s };
+        let granted = call.connection().capabilities().grant(access, &asker, rights);
+        if granted.as_ref().err() == Some(&Errno::EKEYREJECTED) {
+            self.figures.forged_capabilities.one();
+        }
+        let capability = granted?;
+        self.check_served(capability.handle)?;
+        Ok(capability)
+    }
+
+    /// Whether objects of this file system are kept here.
+    pub fn serves(&self, fsid: u32) -> bool {
+        self.filesystems.is_empty() || self.filesystems.contains(&fsid)
+    }
+
+    /// Refuses a handle of another file system.
+    pub fn check_served(&self, handle: Handle) -> Result<(), Errno> {
+        if self.serves(handle.fsid) { Ok(()) } else { Err(Errno::ESTALE) }
+    }
+
+    /// Refuses changes where there can be none.
+    pub fn check_writable(&self) -> Result<(), Errno> {
+        let read_only = self.health.state() == DaemonState::ReadOnly;
+        if read_only { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// Carries an order out.
+    pub fn obey(&self, kind: OrderKind) {
+        match kind {
+            OrderKind::Stop => self.stop_wanted.store(true, SeqCst),
+            OrderKind::Resume => self.resume(),
+            OrderKind::Estop => self.estop(),
+        }
+    }
+
+    /// Whether an order to stop has come.
+    pub fn stop_wanted(&self) -> bool {
+        self.stop_wanted.load(SeqCst)
+    }
+
+    /// Time since it started.
+    pub fn uptime(&self) -> Duration {
+        self.clock.monotonic().saturating_sub(self.started)
+    }
+
+    /// Counters and gauges.
+    pub fn figures(&self) -> Vec<(String, u64)> {
+        let space = self.engine.disk().space().unwrap_or_default();
+        let (pending, active) = self.board.depths();
+        let gauges = [
+            ("connections", self.connections.count() as u64),
+            ("open_objects", self.engine.disk().open_objects() as u64),
+            ("pending_requests", pending as u64),
+            ("active_requests", active as u64),
+            ("store_total_bytes", space.total_bytes),
+            ("store_available_bytes", space.available_bytes),
+        ];
+        let gauges = gauges.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let network = self.network.get().map(|network| network.figures()).unwrap_or_default();
+        self.figures.list().into_iter().chain(gauges).chain(network).collect()
+    }
+
+    /// The network it is served by; the first one told stays.
+    pub fn attach(&self, network: Box<dyn Network>) {
+        let _ = self.network.set(network);
+    }
+
+    /// Begins a commit when the last one was begun long enough ago.
+    pub fn commit_if_due(&self) {
+        let now = self.clock.monotonic();
+        let last = Duration::from_nanos(self.committed_ns.load(SeqCst));
+        if now < last + self.commit_interval || self.committing.swap(true, SeqCst) {
+            return;
+        }
+        self.committed_ns.store(now.as_nanos() as u64, SeqCst);
+        if self.submit(NOBODY, 0, Job::Commit).is_err() {
+            self.committing.store(false, SeqCst);
+        }
+    }
+
+    /// A client's connection is over. What waits for it is dropped now: the client may be back already, and
+    /// is let in when nothing it asked for over the old connection can still happen.
+    pub fn forget(&self, peer: &Peer) {
+        let Some(gone) = self.connections.remove(peer.connection) else { return };
+        let of_it = |pending: &Pending| Arc::ptr_eq(&pending.connection, &gone);
+        let jobs = self
+            .board
+            .withdraw(peer.client, |job| matches!(job, Job::Request(rest) if of_it(&rest.pending)));
+        let waiters = self.syncs.withdraw(|waiter| of_it(&waiter.pending));
+        // Their tickets answer nobody.
+        drop((jobs, waiters));
+    }
+
+    fn go_on(&self, pending: Pending, outcome: Outcome) {
+        match outcome {
+            Ok(Next::Answer(response)) => pending.reply(response),
+            Ok(Next::Work { bytes, work }) => self.hand_over(pending, bytes, work),
+            Ok(Next::AfterSync(handle, response)) => self.reply_synced(pending, handle, response),
+            Err(error) => self.refuse(pending, error),
+        }
+    }
+
+    fn refuse(&self, pending: Pending, error: Errno) {
+        self.figures.errors.one();
+        match error {
+            Errno::ETIMEDOUT => self.figures.timeouts.one(),
+            Errno::EAGAIN => self.figures.overloads.one(),
+            _ => {}
+        }
+        pending.reply(Response::failed(error));
+    }
+
+    fn hand_over(&self, pending: Pending, bytes: usize, work: Work) {
+        self.figures.deferred.one();
+        let client = pending.client;
+        let job = Job::Request(Box::new(Rest { pending, work }));
+        if let Err(Job::Request(rest)) = self.submit(client, bytes, job) {
+            self.refuse(rest.pending, Errno::EAGAIN);
+        }
+    }
+
+    fn finish(&self, Rest { pending, work }: Rest) {
+        let outcome = self.do_work(&pending, work);
+        self.go_on(pending, outcome);
+    }
+
+    fn do_work(&self, pending: &Pending, work: Work) -> Outcome {
+        pending.check_wanted(&*self.clock)?;
+        let outcome = work(self, &pending.connection);
+        // Who was under way when an emergency stop came is told so, whatever came of it.
+        if self.health.state() == DaemonState::Down { Err(Errno::EIO) } else { outcome }
+    }
+
+    fn reply_synced(&self, pending: Pending, handle: Handle, response: Response) {
+        self.figures.syncs.one();
+        let client = pending.client;
+        if self.syncs.join(handle, Waiter { pending, response }) {
+            self.begin_sync(client, handle);
+        }
+    }
+
+    fn begin_sync(&self, client: u64, handle: Handle) {
+        if self.submit(client, 0, Job::Sync(handle)).is_err() {
+            let waiters = self.syncs.abandon(handle);
+            waiters.into_iter().for_each(|waiter| self.refuse(waiter.pending, Errno::EAGAIN));
+        }
+    }
+
+    fn sync_for_all(&self, handle: Handle) {
+        let waiters = self.syncs.begin(handle);
+        let client = waiters.first().map_or(NOBODY, |waiter| waiter.pending.client);
+        if !waiters.is_empty() {
+            let outcome = self.engine.sync(handle);
+            for Waiter { pending, response } in waiters {
+                let outcome = outcome.map(|()| Next::Answer(response));
+                self.go_on(pending, outcome);
+            }
+        }
+        if self.syncs.end(handle) {
+            self.begin_sync(client, handle);
+        }
+    }
+
+    fn submit(&self, client: u64, bytes: usize, job: Job) -> Result<(), Job> {
+        if self.has_workers {
+            return self.board.submit(client, bytes, job);
+        }
+        self.run(job);
+        Ok(())
+    }
+
+    fn resume(&self) {
+        self.health.resume();
+        if let Some(network) = self.network.get() {
+            network.resume();
+        }
+    }
+
+    fn estop(&self) {
+        self.health.stop("stopped by an emergency order; pvfs resume ends it");
+        for job in self.board.clear() {
+            match job {
+                Job::Request(rest) => self.refuse(rest.pending, Errno::EIO),
+                Job::Sync(_) => {}
+                Job::Commit => self.committing.store(false, SeqCst),
+            }
+        }
+        let waiters = self.syncs.clear();
+        waiters.into_iter().for_each(|waiter| self.refuse(waiter.pending, Errno::EIO));
+        if let Some(network) = self.network.get() {
+            network.estop();
+        }
+    }
+}
+
+/// The client number of the daemon's own work.
+const NOBODY: u64 = 0;
