@@ -14,10 +14,12 @@ use pvfs_config::ByteSize;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files or directories, and last where to: pvfs:/PATH, below a mount, or of this machine
-    #[arg(required = true, num_args = 2.., value_hint = clap::ValueHint::AnyPath)]
-    #[arg(value_names = ["SOURCE", "DESTINATION"])]
-    pub paths: Vec<String>,
+    /// Files or directories: pvfs:/PATH, below a mount, or of this machine
+    #[arg(required = true, value_name = "SOURCE", value_hint = clap::ValueHint::AnyPath)]
+    pub sources: Vec<String>,
+    /// Where to, likewise; with several sources, a directory
+    #[arg(value_hint = clap::ValueHint::AnyPath)]
+    pub destination: String,
     /// Directories with whatever is in them
     #[arg(short, long)]
     pub recursive: bool,

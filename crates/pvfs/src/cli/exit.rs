@@ -137,17 +137,21 @@ pub(crate) fn finish(outcome: &Result<(), Failure>, json: bool) -> ExitCode {
 
 /// Ends a command line that could not be read, or asked for help.
 pub(crate) fn misused(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
-    let json = arguments.iter().any(|argument| argument == "--json");
-    if !error.use_stderr() || !json {
+    if !error.use_stderr() {
         // Help and version go to standard output; nobody is left to hear that it is closed.
         let _ = error.print();
-        return ExitCode::from(if error.use_stderr() {
-            Exit::Usage.code()
-        } else {
-            Exit::Ok.code()
-        });
+        return ExitCode::from(Exit::Ok.code());
     }
-    finish(&Err(Failure::new(Exit::Usage, first_sentence(error))), true)
+    if arguments.iter().any(|argument| argument == "--json") {
+        return finish(&Err(Failure::new(Exit::Usage, first_sentence(error))), true);
+    }
+    // A command group named alone is answered with its help, which begins with no error.
+    let text = error.render().to_string();
+    eprint!(
+        "{}",
+        text.strip_prefix("error: ").map_or(text.clone(), |rest| format!("pvfs: {rest}"))
+    );
+    ExitCode::from(Exit::Usage.code())
 }
 
 /// Without the usage and the hints that clap adds for people.

@@ -11,10 +11,12 @@ use crate::cli::unbuilt::not_built_yet;
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Names, and last the new name or a directory: pvfs:/PATH, or below a mount
-    #[arg(required = true, num_args = 2.., value_hint = clap::ValueHint::AnyPath)]
-    #[arg(value_names = ["SOURCE", "TARGET"])]
-    pub paths: Vec<String>,
+    /// Names: pvfs:/PATH, or below a mount
+    #[arg(required = true, value_name = "SOURCE", value_hint = clap::ValueHint::AnyPath)]
+    pub sources: Vec<String>,
+    /// The new name, or a directory; with several sources, a directory
+    #[arg(value_hint = clap::ValueHint::AnyPath)]
+    pub target: String,
     /// Fail where the target exists
     #[arg(short, long)]
     pub no_clobber: bool,

@@ -81,6 +81,27 @@ fn every_example_can_be_typed() {
     }
 }
 
+/// Lines that begin with one of our names, in the shell blocks of a document.
+fn documented(path: &str) -> Vec<String> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    let text = std::fs::read_to_string(path).unwrap();
+    let blocks = text.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let lines = blocks.flat_map(str::lines).filter(|line| line.starts_with("pvfs "));
+    lines.map(|line| line.split(" # ").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn every_documented_command_line_parses() {
+    for document in ["docs/configuration.md", "dist/README.md"] {
+        let lines = documented(document);
+        assert!(!lines.is_empty(), "{document}");
+        for line in lines {
+            let arguments = words(&line);
+            Cli::try_parse_from(arguments).unwrap_or_else(|error| panic!("{line}: {error}"));
+        }
+    }
+}
+
 #[test]
 fn every_command_has_an_example_of_itself() {
     for command in commands().into_iter().filter(|command| !command.has_subcommands()) {
