@@ -1,0 +1,225 @@
+//! The client's calls against the daemons' reactor, over real sockets.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use pvfs_layout::Regions;
+use pvfs_net::blocking::{Blocking, block_on};
+use pvfs_net::buffer::Pool;
+use pvfs_net::call::{CallError, Caller, Data, Patience, Principal, Server, Shown};
+use pvfs_net::endpoint::Endpoint;
+use pvfs_net::gate::{Doorman, Limits, Rules, Security};
+use pvfs_net::reactor::Daemon;
+use pvfs_net::runtime::all;
+use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
+use pvfs_wire::ops::{
+    Hello, Ping, Pong, Read, ReadDone, StatStore, Statfs, StoreStat, Write, Written,
+};
+use pvfs_wire::token::{Credential, KeyRing, Session, SessionRights};
+use pvfs_wire::{Bytes, Errno, Operation, Wire};
+
+/// Answers what the tests ask, and counts.
+#[derive(Default)]
+struct Echo {
+    served: AtomicU32,
+    forget_first_capability: bool,
+}
+
+impl Service for Echo {
+    fn arrived(&self, _: &Arc<Peer>, _: &Hello) -> Result<Reception, Errno> {
+        Ok(Reception { lease_kept: true, generation: 7, map_version: 3, lease_ms: 1000 })
+    }
+
+    fn departed(&self, _: &Arc<Peer>, _: Departure) {}
+
+    fn serve(&self, round: Vec<Request<'_>>) {
+        for request in round {
+            let response = self.answer(&request);
+            request.ticket.reply(response);
+        }
+    }
+
+    fn tick(&self) {}
+}
+
+impl Echo {
+    fn answer(&self, request: &Request<'_>) -> Response {
+        let count = self.served.fetch_add(1, Ordering::Relaxed);
+        match request.header.operation {
+            StatStore::CODE => Response::done::<StatStore>(&StoreStat {
+                total_bytes: u64::from(count),
+                free_bytes: 2,
+                available_bytes: 1,
+            }),
+            Write::CODE => {
+                let write = Write::from_bytes(request.body).unwrap();
+                if self.forget_first_capability && count == 0 {
+                    return Response::failed(Errno::ENOKEY);
+                }
+                assert_eq!(write.access.token.is_some(), count <= 1, "shown once per lane");
+                Response::done::<Write>(&Written { local_size: request.data.len() as u64 })
+            }
+            Read::CODE => {
+                let read = Read::from_bytes(request.body).unwrap();
+                let mut data = Pool::new().take(read.regions.total_bytes() as usize);
+                (0..)
+                    .zip(data.iter_mut())
+                    .for_each(|(at, byte): (usize, _)| *byte = (at % 251) as u8);
+                Response::with_data::<Read>(&ReadDone { local_size: 9 }, data)
+            }
+            Ping::CODE => {
+                Response::done::<Ping>(&Pong { time_ns: 0, state: pvfs_wire::ops::DaemonState::Ok })
+            }
+            _ => Response::failed(Errno::ENOSYS),
+        }
+    }
+}
+
+fn start(service: Echo, secret: [u8; 32], at: &Endpoint) -> Daemon {
+    let rules = Rules {
+        name: "echo".into(),
+        boot: 1,
+        fsid: 1,
+        security: Security::Psk(KeyRing::new(&[secret])),
+        networks: Vec::new(),
+        root_squash: false,
+        limits: Limits::default(),
+        secret: [9; 32],
+    };
+    let doorman = Arc::new(Doorman::new(rules));
+    Daemon::start(Arc::new(service), doorman, &[at.clone()], 1, Pool::new()).unwrap()
+}
+
+fn any_port() -> Endpoint {
+    Endpoint::tcp("127.0.0.1", 0)
+}
+
+fn principal(secret: [u8; 32]) -> Principal {
+    let ring = KeyRing::new(&[secret]);
+    Principal::new(Box::new(move || {
+        let session = Session {
+            id: 1,
+            uid: 0,
+            gid: 0,
+            gids: vec![],
+            rights: SessionRights::NONE,
+            issued: 0,
+            expiry: u64::MAX / 4,
+        };
+        Ok(Credential::issue(&ring, &session))
+    }))
+    .unwrap()
+}
+
+fn caller() -> Caller<Blocking> {
+    Caller::new(Blocking, 1, "test", true)
+}
+
+const PATIENT: Patience = Patience { timeout: Duration::from_secs(10), insist: true };
+const HASTY: Patience = Patience { timeout: Duration::from_millis(300), insist: false };
+
+#[test]
+fn a_call_is_answered_and_its_lane_used_again() {
+    let daemon = start(Echo::default(), [1; 32], &any_port());
+    let server = Server::new("echo", daemon.endpoints().to_vec());
+    let (caller, principal) = (caller(), principal([1; 32]));
+    for expected in 0..100 {
+        let stat = block_on(caller.call(&server, &principal, &StatStore {}, PATIENT)).unwrap();
+        assert_eq!(stat.total_bytes, expected);
+    }
+    assert_eq!(server.generation(), 7);
+    let refused = block_on(caller.call(&server, &principal, &Statfs {}, PATIENT)).unwrap_err();
+    assert_eq!(refused, CallError::Status(Errno::ENOSYS));
+}
+
+#[test]
+fn data_goes_from_and_to_the_callers_pieces_and_a_capability_is_shown_once() {
+    let service = Echo { forget_first_capability: true, ..Echo::default() };
+    let daemon = start(service, [1; 32], &any_port());
+    let server = Server::new("echo", daemon.endpoints().to_vec());
+    let (caller, principal) = (caller(), principal([1; 32]));
+    let shown = Shown { number: 5, version: 1, token: Bytes::from(b"token") };
+    let bytes = 3 << 20;
+    let regions = Regions::contiguous(0, bytes as u64).unwrap();
+    let content = vec![7u8; bytes];
+    for _ in 0..3 {
+        let regions = regions.clone();
+        let make = |access| Write { access, slot: 0, regions: regions.clone(), sync: false };
+        let pieces = [&content[..100], &content[100..]];
+        let mut data = Data { out: &pieces, into: &mut [] };
+        let call = caller.transfer(&server, &principal, &shown, make, &mut data, PATIENT);
+        assert_eq!(block_on(call).unwrap().0.local_size, bytes as u64);
+    }
+    let mut buffer = vec![0u8; bytes];
+    let (left, right) = buffer.split_at_mut(12_345);
+    let make = |access| Read { access, slot: 0, regions: regions.clone() };
+    let mut into = [left, right];
+    let mut data = Data { out: &[], into: &mut into };
+    let call = caller.transfer(&server, &principal, &shown, make, &mut data, PATIENT);
+    let (reply, filled) = block_on(call).unwrap();
+    assert_eq!((reply.local_size, filled), (9, bytes));
+    assert!((0..).zip(&buffer).all(|(at, byte): (usize, _)| *byte == (at % 251) as u8));
+}
+
+#[test]
+fn a_wrong_key_is_one_sentence_and_no_retry() {
+    let daemon = start(Echo::default(), [1; 32], &any_port());
+    let server = Server::new("echo", daemon.endpoints().to_vec());
+    let started = Instant::now();
+    let call = caller();
+    let refused =
+        block_on(call.call(&server, &principal([2; 32]), &StatStore {}, PATIENT)).unwrap_err();
+    assert!(refused.to_string().contains("is the key file the same on every node"), "{refused}");
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn a_call_survives_a_restart_and_an_absent_daemon_is_told_in_time() {
+    let daemon = start(Echo::default(), [1; 32], &any_port());
+    let at = daemon.endpoints()[0].clone();
+    let server = Server::new("echo", vec![at.clone()]);
+    let (caller, principal) = (caller(), principal([1; 32]));
+    block_on(caller.call(&server, &principal, &StatStore {}, PATIENT)).unwrap();
+    daemon.stop(Duration::from_secs(1));
+    let refused = block_on(caller.call(&server, &principal, &StatStore {}, HASTY)).unwrap_err();
+    assert!(matches!(refused, CallError::Unreachable { .. }), "{refused:?}");
+    let waiting = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        start(Echo::default(), [1; 32], &at)
+    });
+    block_on(caller.call(&server, &principal, &StatStore {}, PATIENT)).unwrap();
+    drop(waiting.join());
+}
+
+#[test]
+fn a_silent_daemon_is_given_up_at_the_deadline() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = Server::new("silent", vec![Endpoint::tcp("127.0.0.1", port)]);
+    let started = Instant::now();
+    let caller = caller();
+    let refused =
+        block_on(caller.call(&server, &principal([1; 32]), &StatStore {}, HASTY)).unwrap_err();
+    assert!(matches!(refused, CallError::Timeout { .. }), "{refused:?}");
+    assert!(started.elapsed() < Duration::from_secs(1));
+}
+
+#[test]
+fn many_threads_and_many_calls_at_once_share_the_lanes() {
+    let daemon = start(Echo::default(), [1; 32], &any_port());
+    let server = Server::new("echo", daemon.endpoints().to_vec());
+    let (caller, principal) = (caller(), principal([1; 32]));
+    std::thread::scope(|scope| {
+        for _ in 0..50 {
+            scope.spawn(|| {
+                for _ in 0..20 {
+                    block_on(caller.call(&server, &principal, &StatStore {}, PATIENT)).unwrap();
+                }
+            });
+        }
+    });
+    let calls = (0..100).map(|_| caller.call(&server, &principal, &StatStore {}, PATIENT));
+    let answered = block_on(all(calls));
+    assert!(answered.iter().all(Result::is_ok));
+}
