@@ -1,9 +1,10 @@
 //! Where a daemon waits for clients.
 
+use std::fs::Permissions;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -65,6 +66,9 @@ impl Listener {
             }
             bound => bound?,
         }
+        // Every user of the node may connect, as over TCP, whatever umask protects the stores: who
+        // they are and what they may do is the gate's matter.
+        std::fs::set_permissions(path, Permissions::from_mode(0o666))?;
         rustix::net::listen(&fd, BACKLOG)?;
         Ok(Self { fd, path: Some(path.to_owned()) })
     }
@@ -117,3 +121,17 @@ fn is_stale(path: &Path, address: &SocketAddrUnix) -> bool {
 
 /// Clients that may wait to be accepted: a whole cluster that reconnects at once.
 const BACKLOG: i32 = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn every_user_may_connect_to_a_unix_socket() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("io0.sock");
+        let _listeners = Listener::bind(&Endpoint::unix(&path)).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o666);
+    }
+}
