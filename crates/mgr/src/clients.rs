@@ -35,6 +35,11 @@ pub struct Terms {
 #[error("the manager knows as many clients as it may")]
 pub struct TooManyClients;
 
+/// What the client held before it lost its lease is not freed yet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the client's old state is not freed yet")]
+pub struct Overdue;
+
 /// All clients that hold a lease, or held one lately.
 #[derive(Debug)]
 pub struct Clients {
@@ -63,6 +68,7 @@ struct Client {
 struct Expired {
     since_ns: HashMap<u64, u64>,
     order: VecDeque<(u64, u64)>,
+    forgotten: Vec<u64>,
 }
 
 impl Default for Terms {
@@ -92,7 +98,7 @@ impl Clients {
     /// The store knows this client from before a restart: it has a whole lease to come back.
     pub fn remember(&mut self, client: u64, now_ns: u64) {
         if !self.known.contains_key(&client) {
-            self.known.insert(client, Client::default());
+            self.known.entry(client).or_default();
             self.leave_until(client, now_ns.saturating_add(self.terms.lease_ns));
         }
     }
@@ -132,11 +138,31 @@ impl Clients {
         self.leave_until(client, now_ns.saturating_add(wait_ns));
     }
 
-    /// The client asked for a change on a connection that was told of the lost lease: it knows now.
-    pub fn asked(&mut self, client: u64) {
-        if let Some(known) = self.known.get_mut(&client) {
-            known.lease_lost = false;
+    /// The client asks for a change. It has been told by now if its lease was lost; whether that was
+    /// news. Refused while its old state is not freed yet.
+    pub fn asked(&mut self, client: u64) -> Result<bool, Overdue> {
+        if self.overdue.contains(&client) {
+            return Err(Overdue);
         }
+        let known = self.known.get_mut(&client);
+        Ok(known.is_some_and(|known| std::mem::take(&mut known.lease_lost)))
+    }
+
+    /// The store says that the lease of this client was lost before a restart.
+    pub fn remember_expired(&mut self, client: u64, now_ns: u64) {
+        self.expired.add(client, now_ns, &self.terms);
+    }
+
+    /// Clients of which it is forgotten since the last call that they lost their lease.
+    pub fn take_forgotten(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.expired.forgotten)
+    }
+
+    /// Everybody who is gone gets a whole lease from now on: they were not let in meanwhile.
+    pub fn renew_all(&mut self, now_ns: u64) {
+        let gone: Vec<u64> = std::mem::take(&mut self.gone).into_iter().map(|(_, id)| id).collect();
+        let until_ns = now_ns.saturating_add(self.terms.lease_ns);
+        gone.into_iter().for_each(|client| self.leave_until(client, until_ns));
     }
 
     /// At most `count_max` clients whose lease is over. They are expired from now on; should freeing
@@ -158,11 +184,6 @@ impl Clients {
     /// The state of these could not be freed: they are due again.
     pub fn keep_overdue(&mut self, clients: impl IntoIterator<Item = u64>) {
         self.overdue.extend(clients);
-    }
-
-    /// Whether the client may not change anything, because its old state is not freed yet.
-    pub fn is_overdue(&self, client: u64) -> bool {
-        self.overdue.contains(&client)
     }
 
     /// Clients that hold a lease.
@@ -195,6 +216,7 @@ impl Expired {
             self.order.pop_front();
             if self.since_ns.get(&client) == Some(&since_ns) {
                 self.since_ns.remove(&client);
+                self.forgotten.push(client);
             }
         }
     }
@@ -286,7 +308,8 @@ mod tests {
         assert_eq!(clients.take_due(at(1.0), 9), [7]);
         assert_eq!(clients.arrived(7, A, at(2.0)), Ok(false));
         assert_eq!(clients.arrived(7, B, at(2.0)), Ok(false));
-        clients.asked(7);
+        assert_eq!(clients.asked(7), Ok(true));
+        assert_eq!(clients.asked(7), Ok(false));
         assert_eq!(clients.arrived(7, ConnectionId(3), at(3.0)), Ok(true));
     }
 
@@ -307,10 +330,27 @@ mod tests {
         assert_eq!(clients.take_due(at(30.0), 9), [7]);
         clients.keep_overdue([7]);
         assert_eq!(clients.arrived(7, A, at(31.0)), Ok(false));
-        assert!(clients.is_overdue(7));
+        assert_eq!(clients.asked(7), Err(Overdue));
         assert_eq!(clients.take_due(at(31.0), 9), [7]);
-        assert!(!clients.is_overdue(7));
+        assert_eq!(clients.asked(7), Ok(true));
         assert_eq!(clients.count(), 1, "it is here, only its old state was due");
+    }
+
+    #[test]
+    fn who_was_expired_before_a_restart_is_still_told() {
+        let mut clients = clients();
+        clients.remember_expired(7, 0);
+        assert_eq!(clients.arrived(7, A, at(1.0)), Ok(false));
+    }
+
+    #[test]
+    fn who_was_kept_out_has_a_whole_lease_again() {
+        let mut clients = clients();
+        clients.arrived(7, A, 0).unwrap();
+        clients.departed(7, A, Departure::Closed, 0);
+        clients.renew_all(at(100.0));
+        assert_eq!(clients.take_due(at(129.9), 9), [0; 0]);
+        assert_eq!(clients.take_due(at(130.0), 9), [7]);
     }
 
     #[test]
@@ -327,6 +367,7 @@ mod tests {
         );
         assert_eq!(clients.take_due(at(2.0), 99).len(), 7);
         assert_eq!((clients.expired.order.len(), clients.expired.since_ns.len()), (5, 5));
+        assert_eq!(clients.take_forgotten(), [0, 1, 2, 3, 4]);
         assert_eq!(clients.arrived(0, A, at(2.0)), Ok(true), "forgotten");
         assert_eq!(clients.arrived(9, A, at(2.0)), Ok(false), "remembered");
         assert_eq!(clients.arrived(8, A, at(4000.0)), Ok(true), "forgotten by now");

@@ -2,8 +2,10 @@
 
 pub mod clients;
 pub mod execute;
+pub mod iods;
 pub mod keys;
 pub mod locks;
+pub mod manager;
 pub mod namespace;
 pub mod permission;
 pub mod record;

@@ -1,0 +1,319 @@
+//! The manager daemon around the pure name space: a [`Service`] that the network calls.
+//!
+//! ```text
+//!  reactor threads            serve(round)
+//!      │  queries             ──> a snapshot of the store, at once, in parallel
+//!      │  changes, locks      ──> the line ──> one writer ──> one group ──> commit ──> replies
+//!      │  arrived, departed   ──> clients: who holds a lease
+//!      └  tick                ──> the line: leases and waits that end
+//! ```
+//!
+//! Whoever brings changes executes them, with those of others who came meanwhile, as one group: there is
+//! no writer thread to wake. Nothing is answered before its group is committed, and what is answered is
+//! visible to every snapshot taken from then on.
+
+mod backing;
+mod clock;
+mod figures;
+mod group;
+mod leases;
+mod locking;
+mod orders;
+mod parked;
+mod replies;
+mod status;
+mod table;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+pub use backing::Backing;
+pub use clock::{Clock, SystemClock};
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
+use pvfs_wire::ops::{Control, Hello, OrderKind, Ping, Status};
+use pvfs_wire::token::KeyRing;
+use pvfs_wire::{Errno, Operation};
+
+use crate::clients::{Clients, Terms};
+use crate::execute::{Context, Policy, Random, dispatch};
+use crate::namespace::{Filesystem, FilesystemError, FormatOptions, Purge, purge_queue};
+use crate::permission::Credentials;
+use crate::store::{Snapshot, Transaction};
+use figures::Figures;
+use group::Writer;
+use orders::{Mode, Orders};
+use parked::Parked;
+use work::{Line, Pending, Work};
+
+/// How a manager is to be.
+pub struct Options {
+    /// Its name in the cluster file.
+    pub name: String,
+    /// How long clients are waited for.
+    pub terms: Terms,
+    /// Where new files go, and what clients are told of the cluster.
+    pub policy: Policy,
+    /// Where it learns the time.
+    pub clock: Arc<dyn Clock>,
+    /// Called when an administrator orders something that the process has to take part in: to exit, or
+    /// to drop connections. Called once per order, from a network thread; it must not block.
+    pub on_order: Box<dyn Fn(OrderKind) + Send + Sync>,
+}
+
+/// Why a manager could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ManagerError {
+    /// The store holds no file system, or one that is not understood.
+    #[error(transparent)]
+    Filesystem(#[from] FilesystemError),
+    /// Locks or clients in the store are not understood.
+    #[error("the store cannot be read ({0}); see the log for the record in question")]
+    Unreadable(Errno),
+    /// No random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    Random(#[from] getrandom::Error),
+}
+
+/// A manager of one file system.
+pub struct Manager {
+    name: String,
+    store: Arc<dyn Backing>,
+    fs: Filesystem,
+    clock: Arc<dyn Clock>,
+    on_order: Box<dyn Fn(OrderKind) + Send + Sync>,
+    lease_ms: u32,
+    keys: RwLock<Arc<KeyRing>>,
+    policy: RwLock<Arc<Policy>>,
+    clients: Mutex<Clients>,
+    line: Line<Writer>,
+    parked: Parked,
+    orders: Orders,
+    figures: Figures,
+    started_ns: u64,
+    seed: u64,
+    silent_iods: Mutex<Vec<String>>,
+}
+
+/// Makes a new file system in an empty store, and returns it.
+pub fn format(
+    store: &dyn Backing,
+    options: &FormatOptions,
+    clock: &dyn Clock,
+) -> Result<Filesystem, FilesystemError> {
+    let snapshot = store.snapshot();
+    let mut tx = Transaction::new(&*snapshot);
+    let filesystem = Filesystem::format(&mut tx, options, clock.wall())?;
+    let batch = tx.into_batch();
+    store.commit(batch)?;
+    store.sync()?;
+    Ok(filesystem)
+}
+
+impl Manager {
+    /// A manager of the file system in `store`. Clients that it knows have a whole lease to come back.
+    pub fn new(
+        options: Options,
+        store: Arc<dyn Backing>,
+        keys: KeyRing,
+    ) -> Result<Self, ManagerError> {
+        let snapshot = store.snapshot();
+        let fs = Filesystem::load(&*snapshot)?;
+        let seed = getrandom::u64()?;
+        let mut writer = Writer::new(seed);
+        let mut clients = Clients::new(options.terms);
+        let now_ns = options.clock.monotonic_ns();
+        locking::restore(&*snapshot, &mut writer.locks).map_err(ManagerError::Unreadable)?;
+        leases::restore(&*snapshot, &mut clients, writer.locks.clients(), now_ns)
+            .map_err(ManagerError::Unreadable)?;
+        drop(snapshot);
+        let figures = Figures::default();
+        figures.locks(writer.locks.held_count(), 0);
+        Ok(Self {
+            name: options.name,
+            store,
+            fs,
+            clock: options.clock,
+            on_order: options.on_order,
+            lease_ms: u32::try_from(options.terms.lease_ns / 1_000_000).unwrap_or(u32::MAX),
+            keys: RwLock::new(Arc::new(keys)),
+            policy: RwLock::new(Arc::new(options.policy)),
+            clients: Mutex::new(clients),
+            line: Line::new(writer),
+            parked: Parked::default(),
+            orders: Orders::default(),
+            figures,
+            started_ns: now_ns,
+            seed,
+            silent_iods: Mutex::new(Vec::new()),
+        })
+    }
+
+    /// The file system.
+    pub fn filesystem(&self) -> &Filesystem {
+        &self.fs
+    }
+
+    /// Where new files go now.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes where new files go: after a reload of the cluster file, or as space is used up.
+    pub fn change_policy(&self, change: impl FnOnce(&mut Policy)) {
+        let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut policy));
+    }
+
+    /// Goes over to other keys, after the key file has changed.
+    pub fn set_keys(&self, keys: KeyRing) {
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+    }
+
+    /// Which iods do not answer, for the status.
+    pub fn set_silent_iods(&self, names: Vec<String>) {
+        *self.silent_iods.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    /// Carries out an order that did not come over the network: a signal.
+    pub fn order(&self, kind: OrderKind) {
+        match kind {
+            OrderKind::Stop => self.orders.set_mode(Mode::Stopping),
+            OrderKind::Estop => {
+                self.orders.set_mode(Mode::Stopped);
+                self.drop_everything();
+            }
+            OrderKind::Resume => {
+                self.clients().renew_all(self.clock.monotonic_ns());
+                self.orders.set_mode(Mode::Serving);
+            }
+        }
+        tracing::warn!(manager = %self.name, ?kind, "order carried out");
+    }
+
+    /// Objects whose data are to be removed from iods.
+    pub fn purge_queue(&self, after: u64, entries_max: usize) -> Result<Vec<Purge>, Errno> {
+        purge_queue(&*self.store.snapshot(), &self.fs, after, entries_max)
+    }
+
+    /// These objects are gone from all their iods: forgets them with the next group.
+    pub fn purged(&self, objects: Vec<u64>) {
+        self.submit([Work::Purged(objects)]);
+    }
+
+    fn submit(&self, work: impl IntoIterator<Item = Work>) {
+        self.line.submit(work, |writer, work| self.execute(writer, work));
+    }
+
+    /// Answers EIO to whatever waits anywhere.
+    fn drop_everything(&self) {
+        for work in self.line.take_all() {
+            group::fail_stopped(work);
+        }
+        self.parked.fail_all(Errno::EIO);
+    }
+
+    /// Answers at once what needs no writer; hands back what does.
+    fn answer<'a>(
+        &self,
+        request: Request<'a>,
+        snapshot: &mut Option<Snapshot>,
+        random: &mut Random,
+    ) -> Option<Request<'a>> {
+        let response = match request.header.operation {
+            Ping::CODE => self.ping(),
+            Status::CODE => self.status(),
+            Control::CODE => self.control(request.body),
+            _ if self.orders.mode() == Mode::Stopped => Response::failed(Errno::EIO),
+            code if table::is_query(code) => {
+                let snapshot = snapshot.get_or_insert_with(|| self.store.snapshot());
+                self.query(&request, snapshot, random)
+            }
+            _ => return Some(request),
+        };
+        request.ticket.reply(response);
+        None
+    }
+
+    fn query(&self, request: &Request<'_>, snapshot: &Snapshot, random: &mut Random) -> Response {
+        let Some(session) = request.session else { return Response::failed(Errno::EACCES) };
+        self.figures.query();
+        let (keys, policy) = (self.keys(), self.policy());
+        let mut cx = Context {
+            tx: &mut Transaction::new(&**snapshot),
+            fs: &self.fs,
+            who: &Credentials::from(&**session),
+            client: request.peer.client,
+            now: self.clock.wall(),
+            policy: &policy,
+            keys: &keys,
+            random,
+            busy: None,
+        };
+        match dispatch(request.header.operation, request.body, &mut cx) {
+            Ok(body) => Response { status: pvfs_wire::OK, body, data: None },
+            Err(status) => Response::failed(status),
+        }
+    }
+
+    fn keys(&self) -> Arc<KeyRing> {
+        self.keys.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Service for Manager {
+    fn arrived(&self, peer: &Arc<Peer>, hello: &Hello) -> Result<Reception, Errno> {
+        if hello.fsid != 0 && hello.fsid != self.fs.fsid() {
+            return Err(Errno::ENODEV);
+        }
+        let now_ns = self.clock.monotonic_ns();
+        let lease_kept = self
+            .clients()
+            .arrived(peer.client, peer.connection, now_ns)
+            .map_err(|_| Errno::ENFILE)?;
+        Ok(Reception {
+            lease_kept,
+            generation: self.fs.generation(),
+            map_version: self.policy().map.version,
+            lease_ms: self.lease_ms,
+        })
+    }
+
+    fn departed(&self, peer: &Arc<Peer>, how: Departure) {
+        let now_ns = self.clock.monotonic_ns();
+        self.clients().departed(peer.client, peer.connection, how, now_ns);
+        self.parked.depart(peer.connection);
+    }
+
+    fn serve(&self, round: Vec<Request<'_>>) {
+        let now_ns = self.clock.monotonic_ns();
+        let (mut snapshot, mut random) = (None, Random::new(self.seed ^ now_ns));
+        let mut changes = Vec::new();
+        for request in round {
+            let Some(request) = self.answer(request, &mut snapshot, &mut random) else { continue };
+            match request.session.cloned() {
+                Some(session) => {
+                    changes.push(Work::Request(Pending::new(request, session, now_ns)));
+                }
+                None => request.ticket.reply(Response::failed(Errno::EACCES)),
+            }
+        }
+        drop(snapshot);
+        if !changes.is_empty() {
+            self.submit(changes);
+        }
+    }
+
+    fn tick(&self) {
+        if self.orders.mode() != Mode::Stopped {
+            self.submit([Work::Clock]);
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! One group: what stands in line, executed on one transaction, committed once, then answered.
+//!
+//! ```text
+//! requests --> execute each, all or nothing --> one batch --> commit --> answers
+//!    |              |            |                              |
+//!    |        reply records   lock edits                        | fails: locks and counts as before,
+//!    v                                                          v every change answered with the error
+//! deferred: busy with a truncation, tried again when it has ended
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pvfs_net::service::{ConnectionId, Response, Ticket};
+use pvfs_wire::attr::Time;
+use pvfs_wire::ops::{self, Close, Open, OpenFlags, Truncated};
+use pvfs_wire::{Effect, Errno, Operation, Wire};
+
+use super::orders::Mode;
+use super::replies::{REPLY_BYTES_MAX, Replies, Verdict};
+use super::work::{Pending, Work};
+use super::{Manager, table};
+use crate::execute::{Context, Policy, Random, dispatch};
+use crate::keys;
+use crate::locks::{Edit, LockTable, Place, WaiterId};
+use crate::namespace;
+use crate::permission::Credentials;
+use crate::record::{Inode, Record};
+use crate::store::{StoreError, Transaction, View};
+
+/// What only the writer touches.
+pub struct Writer {
+    /// Who holds and awaits which locks.
+    pub locks: LockTable,
+    /// What every slot was answered last.
+    pub replies: Replies,
+    /// Requests that wait for a truncation of an object to end, the oldest first.
+    pub deferred: BTreeMap<WaiterId, Deferred>,
+    /// Numbers waiters.
+    pub next_waiter: u64,
+    /// Bases and tickets.
+    pub random: Random,
+}
+
+/// A request that waits for a truncation to end.
+pub struct Deferred {
+    request: Pending,
+    object: u64,
+}
+
+/// The group under way.
+pub struct Group<'a, 'view> {
+    pub(super) manager: &'a Manager,
+    pub(super) writer: &'a mut Writer,
+    pub(super) tx: Transaction<'view>,
+    pub(super) policy: Arc<Policy>,
+    pub(super) now_ns: u64,
+    pub(super) wall: Time,
+    pub(super) space_low: bool,
+    pub(super) outcome: Outcome,
+    /// Some truncation may have ended.
+    pub(super) truncation_ended: bool,
+}
+
+/// What is done after the commit.
+#[derive(Default)]
+pub struct Outcome {
+    /// Replies, and whether each holds even if the commit fails.
+    pub answers: Vec<(Ticket, Response, bool)>,
+    /// Tickets to be kept.
+    pub parked: Vec<Waiting>,
+    /// How the locks have changed.
+    pub edits: Vec<(Place, Edit)>,
+    /// Clients whose state is freed by this group.
+    pub expired: Vec<u64>,
+    /// Clients whose state is to be freed by a later one.
+    pub overdue: Vec<u64>,
+}
+
+/// A ticket to be kept until a deadline.
+pub struct Waiting {
+    pub(super) id: WaiterId,
+    pub(super) ticket: Ticket,
+    pub(super) connection: ConnectionId,
+    pub(super) deadline_ns: u64,
+}
+
+/// What became of a request.
+pub enum Fate {
+    /// Answer it after the commit.
+    Answer(Response),
+    /// Answer it, whatever becomes of the commit.
+    AnswerAnyway(Response),
+    /// It waits for a lock under this number, at most so many milliseconds.
+    AwaitLock(WaiterId, u32),
+    /// It waits for the truncation of this object to end.
+    AwaitTruncation(u64),
+}
+
+impl Writer {
+    /// A state that knows of nobody.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            locks: LockTable::default(),
+            replies: Replies::default(),
+            deferred: BTreeMap::new(),
+            next_waiter: 1,
+            random: Random::new(seed),
+        }
+    }
+
+    /// A number for a request that waits.
+    pub fn waiter(&mut self) -> WaiterId {
+        self.next_waiter += 1;
+        WaiterId(self.next_waiter)
+    }
+}
+
+impl Manager {
+    /// Executes what stood in line as one group.
+    pub(super) fn execute(&self, writer: &mut Writer, work: Vec<Work>) {
+        if self.orders.mode() == Mode::Stopped {
+            return work.into_iter().for_each(fail_stopped);
+        }
+        let requests = work.len() as u64;
+        let snapshot = self.store.snapshot();
+        let mut group = Group::new(self, writer, &*snapshot);
+        group.forget_abandoned();
+        work.into_iter().for_each(|work| group.run(work));
+        group.try_deferred();
+        let (outcome, batch) = group.finish();
+        // Whoever else looks at the store should not pay for keeping this state alive.
+        drop(snapshot);
+        let commits = !batch.is_empty();
+        let committed = if commits { self.store.commit(batch).map(drop) } else { Ok(()) };
+        self.figures.group(requests, commits, committed.is_ok());
+        match committed {
+            Ok(()) => self.settle(writer, outcome),
+            Err(error) => self.take_back(writer, outcome, &error),
+        }
+    }
+
+    fn settle(&self, writer: &mut Writer, outcome: Outcome) {
+        writer.replies.committed();
+        self.clients().keep_overdue(outcome.overdue);
+        for waiting in outcome.parked {
+            self.parked.park(waiting.id, waiting.ticket, waiting.connection, waiting.deadline_ns);
+        }
+        self.figures.locks(writer.locks.held_count(), writer.locks.waiting_count());
+        outcome.answers.into_iter().for_each(|(ticket, response, _)| ticket.reply(response));
+        // An emergency stop that came meanwhile has not seen the tickets parked just now.
+        if self.orders.mode() == Mode::Stopped {
+            self.parked.fail_all(Errno::EIO);
+        }
+    }
+
+    fn take_back(&self, writer: &mut Writer, outcome: Outcome, error: &StoreError) {
+        tracing::error!(%error, "a group of changes could not be stored; all of it is refused");
+        let status = if error.is_no_space() { Errno::ENOSPC } else { Errno::EIO };
+        writer.replies.rolled_back();
+        writer.locks.undo(&outcome.edits);
+        self.clients().keep_overdue(outcome.expired.into_iter().chain(outcome.overdue));
+        for waiting in outcome.parked {
+            writer.locks.cancel(waiting.id);
+            writer.deferred.remove(&waiting.id);
+            waiting.ticket.reply(Response::failed(status));
+        }
+        for (ticket, response, holds) in outcome.answers {
+            ticket.reply(if holds { response } else { Response::failed(status) });
+        }
+    }
+}
+
+impl<'a, 'view> Group<'a, 'view> {
+    fn new(manager: &'a Manager, writer: &'a mut Writer, view: &'view dyn View) -> Self {
+        Self {
+            manager,
+            writer,
+            tx: Transaction::new(view),
+            policy: manager.policy(),
+            now_ns: manager.clock.monotonic_ns(),
+            wall: manager.clock.wall(),
+            space_low: manager.store.is_space_low(),
+            outcome: Outcome::default(),
+            truncation_ended: false,
+        }
+    }
+
+    fn run(&mut self, work: Work) {
+        match work {
+            Work::Request(request) => self.request(request),
+            Work::Clock => self.look_at_the_clock(),
+            Work::Purged(objects) => {
+                if let Err(error) = namespace::purged(&mut self.tx, objects) {
+                    tracing::error!(%error, "purged objects stay in the queue");
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, mut request: Pending) {
+        let fate = self.fate(&request);
+        let ticket = request.ticket.take().expect("a request in line has its ticket");
+        match fate {
+            Fate::Answer(response) => self.outcome.answers.push((ticket, response, false)),
+            Fate::AnswerAnyway(response) => self.outcome.answers.push((ticket, response, true)),
+            Fate::AwaitLock(id, wait_ms) => self.park(id, ticket, &request, wait_ms),
+            Fate::AwaitTruncation(object) => {
+                let id = self.writer.waiter();
+                self.park(id, ticket, &request, DEFERRED_MS);
+                self.writer.deferred.insert(id, Deferred { request, object });
+            }
+        }
+        self.note_locks();
+    }
+
+    fn fate(&mut self, request: &Pending) -> Fate {
+        let result = self.require_lease(request.peer.client).and_then(|()| {
+            match (table::effect(request.header.operation), request.header.operation) {
+                (Some(Effect::Change), _) => self.change(request),
+                (Some(_), ops::Lock::CODE) => self.lock(request),
+                (Some(_), ops::TestLock::CODE) => self.test_lock(request),
+                (Some(_), _) => self.repeatable(request),
+                (None, _) => Err(Errno::ENOSYS),
+            }
+        });
+        result.unwrap_or_else(|status| Fate::AnswerAnyway(Response::failed(status)))
+    }
+
+    /// A change runs once; its answer, success or not, is stored with what it changed.
+    fn change(&mut self, request: &Pending) -> Result<Fate, Errno> {
+        let (client, sequence) = (request.peer.client, request.header.sequence);
+        match self.writer.replies.check(&self.tx, client, sequence)? {
+            Verdict::Run => {}
+            Verdict::Refuse => return Err(Errno::EPROTO),
+            Verdict::Repeat(response, true) => return Ok(self.repeated(response)),
+            Verdict::Repeat(response, false) => return Ok(Fate::Answer(response)),
+        }
+        self.refuse_growth(request)?;
+        let response = match self.dispatch(request) {
+            Ok(body) => Response { status: pvfs_wire::OK, body, data: None },
+            Err(Refusal::Busy(object)) => return self.defer(request, object),
+            Err(Refusal::Error(status)) => Response::failed(status),
+        };
+        self.writer.replies.note(&mut self.tx, client, sequence, &response);
+        Ok(Fate::Answer(response))
+    }
+
+    fn repeatable(&mut self, request: &Pending) -> Result<Fate, Errno> {
+        let ends_truncations = [Truncated::CODE, Close::CODE].contains(&request.header.operation);
+        self.truncation_ended |= ends_truncations;
+        match self.dispatch(request) {
+            Ok(body) => Ok(Fate::Answer(Response { status: pvfs_wire::OK, body, data: None })),
+            Err(Refusal::Busy(_)) => Err(Errno::EAGAIN),
+            Err(Refusal::Error(status)) => Err(status),
+        }
+    }
+
+    fn repeated(&self, response: Response) -> Fate {
+        self.manager.figures.repeated();
+        Fate::AnswerAnyway(response)
+    }
+
+    /// When the store is nearly full, what makes it grow is refused, so that files can be removed.
+    /// And a manager about to exit opens nothing.
+    fn refuse_growth(&self, request: &Pending) -> Result<(), Errno> {
+        let code = request.header.operation;
+        if code == Open::CODE && self.manager.orders.mode() == Mode::Stopping {
+            return Err(Errno::EHOSTDOWN);
+        }
+        let grows = match code {
+            Open::CODE => {
+                Open::from_bytes(&request.body).is_ok_and(|open| open.flags.has(OpenFlags::CREATE))
+            }
+            _ => table::grows(code),
+        };
+        if self.space_low && grows { Err(Errno::ENOSPC) } else { Ok(()) }
+    }
+
+    fn dispatch(&mut self, request: &Pending) -> Result<Vec<u8>, Refusal> {
+        let keys = self.manager.keys();
+        let who = Credentials::from(&*request.session);
+        let savepoint = self.tx.savepoint();
+        let mut cx = Context {
+            tx: &mut self.tx,
+            fs: &self.manager.fs,
+            who: &who,
+            client: request.peer.client,
+            now: self.wall,
+            policy: &self.policy,
+            keys: &keys,
+            random: &mut self.writer.random,
+            busy: None,
+        };
+        let result = dispatch(request.header.operation, &request.body, &mut cx);
+        match (result, cx.busy) {
+            (Ok(body), _) if body.len() <= REPLY_BYTES_MAX => Ok(body),
+            (Ok(body), _) if table::effect(request.header.operation) != Some(Effect::Change) => {
+                Ok(body)
+            }
+            (Ok(_), _) => {
+                // An answer that could not be given again is not given at all.
+                self.tx.rollback(savepoint);
+                Err(Refusal::Error(Errno::EOVERFLOW))
+            }
+            (Err(Errno::EAGAIN), Some(object)) => Err(Refusal::Busy(object)),
+            (Err(status), _) => Err(Refusal::Error(status)),
+        }
+    }
+
+    fn defer(&self, request: &Pending, object: u64) -> Result<Fate, Errno> {
+        let own = |deferred: &&Deferred| deferred.request.peer.client == request.peer.client;
+        let deferred = &self.writer.deferred;
+        let room = deferred.len() < DEFERRED_MAX
+            && deferred.values().filter(own).count() < DEFERRED_PER_CLIENT_MAX;
+        if room { Ok(Fate::AwaitTruncation(object)) } else { Err(Errno::EAGAIN) }
+    }
+
+    /// Runs what waited for truncations that have ended.
+    fn try_deferred(&mut self) {
+        if !std::mem::take(&mut self.truncation_ended) {
+            return;
+        }
+        let ids: Vec<WaiterId> = self.writer.deferred.keys().copied().collect();
+        for id in ids {
+            if !self.is_busy(self.writer.deferred[&id].object) {
+                self.retry(id);
+            }
+        }
+    }
+
+    fn retry(&mut self, id: WaiterId) {
+        let Some(mut deferred) = self.writer.deferred.remove(&id) else { return };
+        deferred.request.ticket = self.take_ticket(id);
+        if deferred.request.ticket.is_some() {
+            self.request(deferred.request);
+        }
+    }
+
+    /// Whether a truncation of the object is under way. An inode that cannot be read is not busy: the
+    /// request will find out what is wrong.
+    fn is_busy(&self, object: u64) -> bool {
+        let bytes = self.tx.get(&keys::inode(object)).ok().flatten();
+        let inode = bytes.and_then(|bytes| Inode::decode(&bytes).ok());
+        inode
+            .as_ref()
+            .and_then(Inode::as_file)
+            .is_some_and(|file| file.writing.truncation.is_some())
+    }
+
+    /// The ticket of a request that waits, if somebody still waits on it.
+    pub(super) fn take_ticket(&mut self, id: WaiterId) -> Option<Ticket> {
+        let here = self.outcome.parked.iter().position(|waiting| waiting.id == id);
+        match here {
+            Some(at) => Some(self.outcome.parked.swap_remove(at).ticket),
+            None => self.manager.parked.take(id),
+        }
+    }
+
+    /// Requests whose connection is gone wait no longer.
+    fn forget_abandoned(&mut self) {
+        for id in self.manager.parked.take_abandoned() {
+            self.writer.deferred.remove(&id);
+            self.writer.locks.cancel(id);
+        }
+        self.note_locks();
+    }
+
+    /// Holds a request back: as long as it wants, and while its sender waits.
+    fn park(&mut self, id: WaiterId, ticket: Ticket, request: &Pending, wanted_ms: u32) {
+        let wait_ms = match request.header.timeout_ms {
+            0 => wanted_ms,
+            timeout_ms => wanted_ms.min(timeout_ms),
+        };
+        let deadline_ns = request.arrived_ns.saturating_add(u64::from(wait_ms) * 1_000_000);
+        let connection = request.peer.connection;
+        self.outcome.parked.push(Waiting { id, ticket, connection, deadline_ns });
+    }
+
+    fn finish(mut self) -> (Outcome, crate::store::Batch) {
+        self.note_locks();
+        (self.outcome, self.tx.into_batch())
+    }
+}
+
+/// Why the name space did not do it.
+enum Refusal {
+    /// A truncation of this object is under way.
+    Busy(u64),
+    /// Anything else.
+    Error(Errno),
+}
+
+pub(super) fn fail_stopped(work: Work) {
+    if let Work::Request(Pending { ticket: Some(ticket), .. }) = work {
+        ticket.reply(Response::failed(Errno::EIO));
+    }
+}
+
+/// Requests that may wait for truncations.
+const DEFERRED_MAX: usize = 1024;
+
+/// Of one client: as many as it has slots.
+const DEFERRED_PER_CLIENT_MAX: usize = 64;
+
+/// How long they wait when their sender does not say.
+const DEFERRED_MS: u32 = 10_000;
