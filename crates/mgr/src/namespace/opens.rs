@@ -9,7 +9,7 @@ use super::Node;
 use crate::execute::Context;
 use crate::keys;
 use crate::permission::without_privileges;
-use crate::record::{OpenFile, Record, RegularFile, Truncation};
+use crate::record::{OpenFile, Record, Truncation};
 use crate::store::{StoreError, View};
 
 /// How an open ends.
@@ -44,15 +44,23 @@ impl Context<'_, '_> {
         let Some(open) = self.record::<OpenFile>(&key)? else { return Ok(()) };
         self.tx.delete(key);
         let mut node = self.load(open.object)?;
-        let now = self.now;
+        if let (Ending::Closed(Some(wrote)), true) = (ending, open.writes()) {
+            note_written(&mut node, open.uid, wrote.mtime.min(latest(self.now)));
+        }
         let file = node.inode.as_file_mut().ok_or(Errno::EIO)?;
         let holder = file.writing.truncation.map(|cut| (cut.client, cut.open));
         if holder == Some((client, Some(number))) {
             file.drop_truncation();
         }
-        let ending = if open.writes() { ending } else { Ending::Closed(None) };
-        if let Some(news) = note_written(file, &open, ending, now) {
-            written(&mut node, open.uid, news);
+        match ending {
+            Ending::Closed(Some(wrote)) if open.writes() => {
+                file.end_open(&open, wrote.end, !wrote.uncertain);
+            }
+            Ending::Expired if open.writes() => {
+                file.end_open(&open, 0, false);
+                node.inode.touch(self.now);
+            }
+            _ => file.end_open(&open, 0, true),
         }
         self.save_or_remove(&node)
     }
@@ -157,44 +165,15 @@ pub fn permissions(flags: OpenFlags) -> AccessBits {
         .with_if(flags.any(OpenFlags::WRITE | OpenFlags::TRUNCATE), AccessBits::WRITE)
 }
 
-/// What a write, seen from its end, means for the inode.
-struct Written {
-    /// The new modification time, unless the user has set one since.
-    mtime: Option<Time>,
-    ctime: Time,
-}
-
-fn note_written(
-    file: &mut RegularFile,
-    open: &OpenFile,
-    ending: Ending,
-    now: Time,
-) -> Option<Written> {
-    match ending {
-        Ending::Closed(None) => {
-            file.end_open(open, 0, true);
-            None
-        }
-        Ending::Closed(Some(wrote)) => {
-            let mtime = wrote.mtime.min(latest(now));
-            let news = file.is_news(mtime);
-            file.end_open(open, wrote.end, !wrote.uncertain);
-            Some(Written { mtime: news.then_some(mtime), ctime: mtime })
-        }
-        Ending::Expired => {
-            file.end_open(open, 0, false);
-            Some(Written { mtime: None, ctime: now })
-        }
-    }
-}
-
-fn written(node: &mut Node, uid: u32, news: Written) {
+/// What is known of writes only when they are over: the times, and that privileges go.
+fn note_written(node: &mut Node, uid: u32, written: Time) {
     let inode = &mut node.inode;
     if uid != 0 {
         inode.mode = without_privileges(inode.mode);
     }
-    inode.mtime = news.mtime.map_or(inode.mtime, |mtime| mtime.max(inode.mtime));
-    inode.touch(news.ctime.max(inode.ctime));
+    let mtime = inode.mtime;
+    inode.mtime = inode.as_file_mut().map_or(mtime, |file| file.mtime_after(mtime, written));
+    inode.touch(inode.ctime.max(written));
 }
 
 /// The latest time that a clock of the cluster can show now.

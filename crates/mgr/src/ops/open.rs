@@ -1,6 +1,6 @@
 //! Open, Close, Renew.
 
-use pvfs_wire::attr::FileKind;
+use pvfs_wire::attr::{Attr, FileKind, SizeState};
 use pvfs_wire::ops::{Close, Closed, Open, OpenFlags, Opened, Renew, Renewed};
 use pvfs_wire::{Bytes, Errno};
 
@@ -11,7 +11,7 @@ use crate::namespace::{
     Ending, Last, Lookup, Node, Place, Slot, Walk, parent, permissions, rights,
 };
 use crate::permission::without_privileges;
-use crate::record::Body;
+use crate::record::{Body, RegularFile};
 use crate::store::View;
 
 /// What the path of an open leads to.
@@ -83,7 +83,8 @@ fn open_new(
     let mut node = new_file(cx, &place, open.mode, &open.striping)?;
     cx.begin_open(&mut node, open.open, open.flags);
     enter(cx, place, slot, &node);
-    opened(open, cx, &node, true, None)
+    let attr = Attr { size_state: SizeState::Settled, ..cx.attr(&node) };
+    opened(open, cx, &node, attr, true)
 }
 
 fn open_existing(open: &Open, cx: &mut Context<'_, '_>, mut node: Node) -> Result<Opened, Errno> {
@@ -94,13 +95,16 @@ fn open_existing(open: &Open, cx: &mut Context<'_, '_>, mut node: Node) -> Resul
         FileKind::Directory => return Ok(opened_directory(cx, &node)),
         _ => return Err(Errno::ENXIO), // Devices, pipes and sockets are the kernel's.
     }
+    // What was settled is exact for this open's reply: what it will write comes after it.
+    let size_state = node.inode.as_file().map_or(SizeState::Settled, RegularFile::size_state);
     cx.begin_open(&mut node, open.open, open.flags);
     let truncation = match open.flags.has(OpenFlags::TRUNCATE) {
         true => truncate(open, cx, &mut node)?,
         false => None,
     };
     cx.save(&node);
-    opened(open, cx, &node, false, truncation)
+    let attr = Attr { size_state, ..cx.attr(&node) };
+    Ok(Opened { truncation, ..opened(open, cx, &node, attr, false)? })
 }
 
 fn check_kind(flags: OpenFlags, kind: FileKind) -> Result<(), Errno> {
@@ -133,23 +137,18 @@ pub(super) fn note_cut(cx: &Context<'_, '_>, node: &mut Node) {
         node.inode.mode = without_privileges(node.inode.mode);
     }
     node.inode.touch_data(cx.now);
-    let now = cx.now;
-    if let Some(file) = node.inode.as_file_mut() {
-        file.cut_at(now);
-    }
 }
 
 fn opened(
     open: &Open,
     cx: &Context<'_, '_>,
     node: &Node,
+    attr: Attr,
     created: bool,
-    truncation: Option<u64>,
 ) -> Result<Opened, Errno> {
     let (capability, expiry) = cx.capability(node, rights(open.flags))?;
-    let placement = cx.stated(node, true).placement;
-    let attr = cx.attr(node);
-    Ok(Opened { attr, placement, capability: Bytes(capability), expiry, created, truncation })
+    let (placement, capability) = (cx.stated(node, true).placement, Bytes(capability));
+    Ok(Opened { attr, placement, capability, expiry, created, truncation: None })
 }
 
 /// Opens of directories are not recorded: a listing names the directory, not an open.
@@ -166,6 +165,9 @@ fn opened_directory(cx: &Context<'_, '_>, node: &Node) -> Opened {
 
 impl Execute for Close {
     fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Closed, Errno> {
+        if self.opens.len() > OPENS_MAX {
+            return Err(Errno::E2BIG);
+        }
         for closed in &self.opens {
             cx.end_open(cx.client, closed.open, Ending::Closed(closed.wrote))?;
         }
@@ -181,3 +183,6 @@ impl Execute for Renew {
         Ok(Renewed { capability: Bytes(capability), expiry })
     }
 }
+
+/// Opens that one request may close, so that a round stays within what the log takes at once.
+const OPENS_MAX: usize = 16 << 10;

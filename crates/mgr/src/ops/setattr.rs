@@ -75,7 +75,7 @@ fn set_times(node: &mut Node, atime: Option<SetTime>, mtime: Option<SetTime>, no
     node.inode.atime = atime.map_or(node.inode.atime, value);
     let Some(mtime) = mtime else { return };
     node.inode.mtime = value(mtime);
-    if let Some(file) = node.inode.as_file_mut() {
-        file.cut_at(now);
+    if let (SetTime::At(_), Some(file)) = (mtime, node.inode.as_file_mut()) {
+        file.choose_mtime(now);
     }
 }

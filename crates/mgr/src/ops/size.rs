@@ -1,6 +1,7 @@
 //! Truncate, Truncated, Settle, Append.
 
 use pvfs_layout::FILE_SIZE_MAX;
+use pvfs_wire::attr::{Attr, SizeState};
 use pvfs_wire::ops::{
     AccessBits, Append, Appended, Settle, Stated, Truncate, Truncated, Truncating,
 };
@@ -57,13 +58,20 @@ impl Execute for Truncated {
         let client = cx.client;
         let file = node.inode.as_file_mut().ok_or(Errno::EINVAL)?;
         // An unknown ticket was reported before, or was lost with its client's lease.
-        if file.end_truncation(self.ticket, client, self.size) {
-            cx.tx.delete(keys::ticket(client, node.object));
-            note_cut(cx, &mut node);
-            cx.save(&node);
-        }
-        Ok(cx.stated(&node, false))
+        let Some(exact) = file.end_truncation(self.ticket, client, self.size) else {
+            return Ok(cx.stated(&node, false));
+        };
+        cx.tx.delete(keys::ticket(client, node.object));
+        note_cut(cx, &mut node);
+        cx.save(&node);
+        Ok(if exact { settled_now(cx, &node) } else { cx.stated(&node, false) })
     }
+}
+
+/// At this moment the size is known, though an open for writing may change it in the next.
+fn settled_now(cx: &Context<'_, '_>, node: &Node) -> Stated {
+    let attr = Attr { size_state: SizeState::Settled, ..cx.attr(node) };
+    Stated { attr, placement: None }
 }
 
 impl Execute for Settle {
@@ -73,12 +81,11 @@ impl Execute for Settle {
         let believed = cx.who.may(&node.inode, AccessBits::WRITE) || cx.who.owns(&node.inode);
         if believed && self.change == node.inode.change {
             let mtime = self.mtime.min(latest(cx.now));
+            let mtime_known = node.inode.mtime;
             let file = node.inode.as_file_mut().ok_or(Errno::EINVAL)?;
-            let news = file.is_news(mtime);
+            let mtime = file.mtime_after(mtime_known, mtime);
             if file.settle(self.size) {
-                if news {
-                    node.inode.mtime = node.inode.mtime.max(mtime);
-                }
+                node.inode.mtime = mtime;
                 node.inode.touch(node.inode.ctime.max(node.inode.mtime));
                 cx.save(&node);
             }

@@ -48,8 +48,8 @@ record! {
         pub appenders: u32,
         /// The largest end that a closed writer reported.
         pub end: u64,
-        /// When the user set the modification time during the writing; later writes count, earlier not.
-        pub mtime_set: Time,
+        /// When the user chose a modification time during the writing; only later writes change it.
+        pub mtime_chosen: Time,
         /// Where the next append goes, as far as reserved.
         pub append_end: u64,
         /// Whether that is the end of the file for certain.
@@ -146,11 +146,12 @@ impl RegularFile {
         self.writing.truncation = Some(truncation);
     }
 
-    /// The truncation with this ticket has reached `size`, or failed. Says whether it was under way.
-    pub fn end_truncation(&mut self, ticket: u64, client: u64, size: Option<u64>) -> bool {
-        let Some(under_way) = self.writing.truncation else { return false };
+    /// The truncation with this ticket has reached `size`, or failed. Says whether `size` now is the
+    /// file's; `None` when no such truncation is under way.
+    pub fn end_truncation(&mut self, ticket: u64, client: u64, size: Option<u64>) -> Option<bool> {
+        let under_way = self.writing.truncation?;
         if (under_way.ticket, under_way.client) != (ticket, client) {
-            return false;
+            return None;
         }
         self.writing.truncation = None;
         let reached = size == Some(under_way.size);
@@ -162,7 +163,7 @@ impl RegularFile {
         self.writing.append_exact =
             !self.unsettled && self.writing.appenders == self.writing.writers;
         self.writing.end = 0;
-        true
+        Some(!self.unsettled)
     }
 
     /// The truncation ends without a word: its client is gone or has closed.
@@ -181,7 +182,7 @@ impl RegularFile {
         }
         self.size = size;
         self.unsettled = false;
-        self.writing.mtime_set = Time::default();
+        self.writing.mtime_chosen = Time::default();
         true
     }
 
@@ -198,15 +199,25 @@ impl RegularFile {
         Some(offset)
     }
 
-    /// Whether a write done at `written` came after the user last set the modification time.
-    pub fn is_news(&self, written: Time) -> bool {
-        written > self.writing.mtime_set
+    /// The modification time after a write at `written`, when it was `mtime` before.
+    pub fn mtime_after(&mut self, mtime: Time, written: Time) -> Time {
+        let chosen = self.writing.mtime_chosen;
+        if chosen == Time::default() {
+            return mtime.max(written);
+        }
+        // The writer's clock may be ahead of ours, and `cp -p` chooses right after its last write.
+        if written.as_nanos() <= chosen.as_nanos().saturating_add(CLOCKS_DIFFER_NS) {
+            return mtime;
+        }
+        self.writing.mtime_chosen = Time::default();
+        written
     }
 
-    /// The modification time was set or the file was cut: what was written before is no news.
-    pub fn cut_at(&mut self, now: Time) {
-        if self.writing.writers > 0 || self.unsettled {
-            self.writing.mtime_set = now;
+    /// The user chose a modification time: what was written before but is reported later must not
+    /// change it.
+    pub fn choose_mtime(&mut self, now: Time) {
+        if !self.is_settled() {
+            self.writing.mtime_chosen = now;
         }
     }
 
@@ -221,7 +232,7 @@ impl RegularFile {
         // A truncation under way may have cut what was reported, or not yet.
         if self.writing.truncation.is_none() && !self.unsettled {
             self.size = self.size.max(self.writing.end);
-            self.writing.mtime_set = Time::default();
+            self.writing.mtime_chosen = Time::default();
         }
         self.writing.end = 0;
         self.writing.append_end = 0;
@@ -255,6 +266,9 @@ impl RegularFile {
         })
     }
 }
+
+/// Within this time a write counts as one before the user's choice; contract.md lets mtime lag so long.
+const CLOCKS_DIFFER_NS: i64 = 1_000_000_000;
 
 const UNSETTLED: u8 = 1;
 const STORED: u8 = 2;
