@@ -130,6 +130,7 @@ mod tests {
         let Command::Mount(mount) = parsed("mount.pvfs /etc/c.toml /mnt -v -o ro,_netdev") else {
             panic!()
         };
-        assert!(mount.options().unwrap().read_only);
+        assert_eq!(mount.config(), Some("/etc/c.toml".into()));
+        assert!(mount.mount_options().unwrap().read_only);
     }
 }

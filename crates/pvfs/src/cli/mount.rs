@@ -3,9 +3,8 @@
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::unbuilt::not_built_yet;
-use std::convert::Infallible;
+use pvfs_fuse::{MountOptions, OptionError};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 /// Mount the file system
 ///
@@ -13,10 +12,12 @@ use std::str::FromStr;
 /// rights of their own. Also called by mount(8) as mount.pvfs, so a line in /etc/fstab of type pvfs
 /// works; the first field there is the cluster file or the name of the file system.
 ///
-/// Options, as in fstab: ro, rw, hard (retry for ever, but killable) or soft (fail at the deadline;
-/// the default), allow_other or noallow_other, config=FILE, nosuid, nodev, noexec, noatime, sync,
-/// dirsync. Those that only mount(8) or systemd look at (defaults, _netdev, noauto, nofail, user,
-/// x-...) are taken and ignored.
+/// Options, as in fstab: ro, rw; hard (retry for ever, but killable) or soft (fail at the deadline,
+/// the default); allow_other, noallow_other; config=FILE; cache=none (changes made elsewhere are
+/// seen at once, the default) or cache=timeout=SECONDS; direct=auto, on or off (bypass the page
+/// cache); threads=COUNT; nosuid, nodev, noexec, noatime, sync, dirsync and their opposites;
+/// fsname=NAME; debug. Those that only mount(8) or systemd look at (defaults, _netdev, noauto,
+/// nofail, user, x-...) are taken and ignored.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -28,14 +29,10 @@ pub struct Args {
     pub source: Option<String>,
     /// Options with commas between them, as in /etc/fstab
     #[arg(short, long = "option", value_name = "OPTIONS", value_delimiter = ',')]
-    pub options: Vec<MountOption>,
+    pub options: Vec<String>,
     /// Stay in the foreground
     #[arg(short, long)]
     pub foreground: bool,
-    /// Threads that serve the kernel
-    #[arg(long, value_name = "COUNT", default_value_t = 4)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub threads: u32,
     /// Ignore options that are unknown, as mount -s asks
     #[arg(long)]
     pub sloppy: bool,
@@ -53,118 +50,36 @@ Examples:
   As mount(8) does it:
     mount.pvfs /etc/pvfs/cluster.toml /scratch -o rw,hard";
 
-/// One of the options after `-o`.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum MountOption {
-    /// `ro`, and `rw` for the opposite.
-    ReadOnly(bool),
-    /// `hard`, and `soft` for the opposite.
-    Hard(bool),
-    /// `allow_other`, and `noallow_other` for the opposite.
-    AllowOther(bool),
-    /// `config=FILE`
-    Config(PathBuf),
-    /// A flag the kernel looks at.
-    Kernel(&'static str),
-    /// Means nothing to us, but to mount(8), systemd or users of /etc/fstab.
-    Ignored,
-    /// Not known.
-    Unknown(String),
-}
-
-/// What all options together say; a later one overrides an earlier one.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct MountOptions {
-    /// Nothing may be changed through this mount.
-    pub read_only: bool,
-    /// Operations are repeated for ever instead of failing at their deadline.
-    pub hard: bool,
-    /// Whether other users may use the mount; unsaid, root's mounts are for all.
-    pub allow_other: Option<bool>,
-    /// The cluster file.
-    pub config: Option<PathBuf>,
-    /// Flags for the kernel: some of [`KERNEL_FLAGS`].
-    pub kernel: Vec<&'static str>,
-}
-
-/// The flags that go on to the kernel. Their opposites are the default and ignored.
-pub const KERNEL_FLAGS: [&str; 6] = ["nosuid", "nodev", "noexec", "noatime", "sync", "dirsync"];
-
-const IGNORED: [&str; 18] = [
-    "defaults",
-    "_netdev",
-    "auto",
-    "noauto",
-    "nofail",
-    "user",
-    "nouser",
-    "users",
-    "owner",
-    "group",
-    "suid",
-    "dev",
-    "exec",
-    "atime",
-    "async",
-    "relatime",
-    "norelatime",
-    "lazytime",
-];
-
-impl FromStr for MountOption {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text {
-            "ro" => Self::ReadOnly(true),
-            "rw" => Self::ReadOnly(false),
-            "hard" => Self::Hard(true),
-            "soft" => Self::Hard(false),
-            "allow_other" => Self::AllowOther(true),
-            "noallow_other" => Self::AllowOther(false),
-            _ => Self::from_lists(text),
-        })
-    }
-}
-
-impl MountOption {
-    fn from_lists(text: &str) -> Self {
-        if let Some(flag) = KERNEL_FLAGS.iter().find(|flag| **flag == text) {
-            Self::Kernel(flag)
-        } else if let Some(path) = text.strip_prefix("config=") {
-            Self::Config(path.into())
-        } else if text.is_empty() || text.starts_with("x-") || IGNORED.contains(&text) {
-            Self::Ignored
-        } else {
-            Self::Unknown(text.to_owned())
-        }
-    }
-}
-
 impl Args {
-    /// What the options say together.
-    pub fn options(&self) -> Result<MountOptions, Failure> {
+    /// What the options say together, the cluster file apart.
+    pub fn mount_options(&self) -> Result<MountOptions, Failure> {
         let mut all = MountOptions::default();
-        for option in &self.options {
-            match option {
-                MountOption::ReadOnly(read_only) => all.read_only = *read_only,
-                MountOption::Hard(hard) => all.hard = *hard,
-                MountOption::AllowOther(allow) => all.allow_other = Some(*allow),
-                MountOption::Config(path) => all.config = Some(path.clone()),
-                MountOption::Kernel(flag) => all.kernel.push(flag),
-                MountOption::Unknown(text) if !self.sloppy => return Err(unknown_option(text)),
-                MountOption::Ignored | MountOption::Unknown(_) => {}
+        let texts = self.options.iter().filter(|text| !text.is_empty());
+        for text in texts.filter(|text| !text.starts_with(CONFIG)) {
+            match all.set(text) {
+                Err(OptionError::Unknown(_)) if self.sloppy => {}
+                outcome => {
+                    outcome.map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+                }
             }
         }
         Ok(all)
     }
+
+    /// The cluster file that the options or the source name.
+    pub fn config(&self) -> Option<PathBuf> {
+        let option = self.options.iter().rev().find_map(|text| text.strip_prefix(CONFIG));
+        let source = self.source.as_deref().filter(|source| source.contains('/'));
+        option.or(source).map(PathBuf::from)
+    }
+
+    /// The file system that the source names, to compare with the one in the cluster file.
+    pub fn filesystem(&self) -> Option<&str> {
+        self.source.as_deref().filter(|source| !source.contains('/'))
+    }
 }
 
-fn unknown_option(text: &str) -> Failure {
-    let known = "write ro, rw, hard, soft, allow_other, noallow_other, config=FILE";
-    let flags = KERNEL_FLAGS.join(", ");
-    Failure::new(Exit::Usage, format!("unknown mount option \"{text}\"; {known}, {flags}"))
-}
+const CONFIG: &str = "config=";
 
 /// Runs the command.
 pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
@@ -177,39 +92,31 @@ mod tests {
     use crate::cli::{Cli, Command};
     use clap::Parser;
 
-    fn options(text: &str, sloppy: bool) -> Result<MountOptions, Failure> {
-        let mut line = vec!["pvfs", "mount", "/mnt", "-o", text];
-        line.extend(sloppy.then_some("--sloppy"));
+    fn mount(flags: &[&str]) -> Args {
+        let line = ["pvfs", "mount", "/mnt"].into_iter().chain(flags.iter().copied());
         match Cli::try_parse_from(line).unwrap().command {
-            Command::Mount(args) => args.options(),
+            Command::Mount(args) => args,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn later_options_override_earlier_ones() {
-        let expected = MountOptions {
-            hard: true,
-            allow_other: Some(false),
-            config: Some("/c.toml".into()),
-            kernel: vec!["nosuid", "noatime"],
-            ..MountOptions::default()
-        };
-        let text = "ro,rw,soft,hard,allow_other,noallow_other,nosuid,noatime,config=/c.toml";
-        assert_eq!(options(text, false), Ok(expected));
-    }
-
-    #[test]
-    fn what_only_mount_looks_at_is_ignored() {
-        let text = "defaults,_netdev,nofail,x-systemd.requires=pvfs-agent.service,,user";
-        assert_eq!(options(text, false), Ok(MountOptions::default()));
+    fn the_cluster_file_comes_from_the_options_or_the_source() {
+        let source = ["--source", "/etc/a.toml"];
+        assert_eq!(mount(&source).config(), Some("/etc/a.toml".into()));
+        assert_eq!(mount(&[]).config(), None);
+        let both = mount(&["--source", "/etc/a.toml", "-o", "ro,config=/etc/b.toml"]);
+        assert_eq!(both.config(), Some("/etc/b.toml".into()));
+        assert!(both.mount_options().unwrap().read_only);
+        let named = mount(&["--source", "scratch"]);
+        assert_eq!((named.config(), named.filesystem()), (None, Some("scratch")));
     }
 
     #[test]
     fn an_unknown_option_is_refused_unless_sloppy() {
-        let refused = options("ro,fast", false).unwrap_err();
-        assert!(refused.sentence().starts_with("unknown mount option \"fast\"; write ro, rw"));
+        let refused = mount(&["-o", "ro,fast"]).mount_options().unwrap_err();
+        assert!(refused.sentence().starts_with("unknown mount option \"fast\"; "));
         assert_eq!(refused.exit(), Exit::Usage);
-        assert!(options("ro,fast", true).unwrap().read_only);
+        assert!(mount(&["-o", "ro,fast,,defaults", "--sloppy"]).mount_options().unwrap().read_only);
     }
 }
