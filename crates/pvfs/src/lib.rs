@@ -3,4 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod agent;
+pub mod bench;
 pub mod cli;
+pub mod connected;
+pub mod daemon;
+pub mod local;
+pub mod order;

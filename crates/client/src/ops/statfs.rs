@@ -1,6 +1,6 @@
 //! Space: every iod is asked at once, and those that do not answer in time are named, not waited for.
 
-use pvfs_net::call::{CallError, Server};
+use pvfs_net::call::{CallError, Patience, Server};
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Operation;
 use pvfs_wire::ops::{FilesystemStat, StatStore, Statfs, StoreStat};
@@ -66,7 +66,16 @@ impl<R: Runtime> User<R> {
         server: &Server<R>,
         request: &O,
     ) -> std::result::Result<O::Reply, CallError> {
-        let patience = self.filesystem.status_patience();
+        self.inquire_within(server, request, self.filesystem.status_patience()).await
+    }
+
+    /// Asks one daemon, within a time of the caller's choice.
+    pub async fn inquire_within<O: Operation>(
+        &self,
+        server: &Server<R>,
+        request: &O,
+        patience: Patience,
+    ) -> std::result::Result<O::Reply, CallError> {
         self.filesystem.caller().call(server, &self.principal, request, patience).await
     }
 

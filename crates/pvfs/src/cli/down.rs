@@ -1,9 +1,16 @@
 //! `pvfs down`: stop what `pvfs up` started.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::json;
+
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
-use std::path::PathBuf;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::place::mounts;
+use crate::local::{LocalCluster, LocalProcess};
 
 /// Stop the file system that `pvfs up` started
 ///
@@ -31,6 +38,54 @@ Examples:
     pvfs down /data/try --remove";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("down"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let local = LocalCluster::at(&args.directory)?;
+    if !local.exists() {
+        let sentence = format!(
+            "no file system was made in {}; give the directory that was given to pvfs up",
+            local.root().display()
+        );
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    stop_all(&local, args, context)?;
+    if args.remove {
+        fs::remove_dir_all(local.root()).map_err(|error| {
+            Failure::io(&format!("cannot delete {}", local.root().display()), &error)
+        })?;
+    }
+    let what = if args.remove { "stopped and deleted" } else { "stopped" };
+    context.report(&json!({ "stopped": true, "removed": args.remove }), what)
 }
+
+/// Unmounts, then stops the manager and the iods. What does not end by itself in time is killed, and said.
+pub fn stop_all(local: &LocalCluster, args: &Args, context: &Context) -> Result<(), Failure> {
+    let cluster = local.load()?;
+    let (signal, patience) =
+        if args.now { (Signal::KILL, KILL_TIME) } else { (Signal::TERM, STOP_TIME) };
+    let mount = LocalProcess { role: "mount", name: "mount".into() };
+    // The manager is the last to start and the first to stop: it purges from the iods.
+    let daemons = LocalCluster::daemons(&cluster);
+    let processes = [mount].into_iter().chain(daemons.into_iter().rev());
+    let killed: Vec<String> = processes
+        .filter(|process| !local.stop(process, signal, patience) && !args.now)
+        .map(|process| process.name)
+        .collect();
+    for mount in mounts().iter().filter(|mount| Path::new(&mount.source) == local.config()) {
+        unmount_dead(&mount.directory);
+    }
+    if killed.is_empty() {
+        return Ok(());
+    }
+    let sentence = format!("{} did not end in time and had to be killed", killed.join(", "));
+    context.warn(&Failure::new(Exit::Partial, sentence));
+    Ok(())
+}
+
+/// The mount of a process that was killed is still in the tree, and fails everything.
+fn unmount_dead(directory: &Path) {
+    let _ = rustix::mount::unmount(directory, rustix::mount::UnmountFlags::DETACH);
+}
+
+/// A little more than daemons give themselves.
+const STOP_TIME: Duration = Duration::from_secs(25);
+const KILL_TIME: Duration = Duration::from_secs(2);

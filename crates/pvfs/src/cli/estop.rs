@@ -1,8 +1,10 @@
 //! `pvfs estop`: everything stops within a second.
 
+use pvfs_wire::ops::OrderKind;
+
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
+use crate::order::give;
 
 /// Stop all I/O at once, in an emergency
 ///
@@ -26,6 +28,6 @@ Examples:
     pvfs estop io3";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("estop"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    give(OrderKind::Estop, &args.targets, context)
 }

@@ -2,7 +2,8 @@
 
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
+use crate::daemon::mgr::serve;
+use crate::daemon::{threads, which_one};
 
 /// Run a manager, in the foreground
 ///
@@ -15,16 +16,30 @@ pub struct Args {
     /// Its name in the cluster file [default: the only manager there is]
     #[arg(long)]
     pub name: Option<String>,
+    /// Make the store and an empty file system in it first: its directory must be empty or absent
+    #[arg(long)]
+    pub format: bool,
+    /// Network threads [default: one for each two processors, 4 at most]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub threads: Option<u8>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   Run the one called mgr0 in the cluster file:
     pvfs mgr --config /etc/pvfs/cluster.toml --name mgr0
+  Make its store, the first time:
+    pvfs mgr --name mgr0 --format
   See each request:
     pvfs mgr --name mgr0 -vv";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("mgr"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let cluster = context.cluster()?;
+    let name = match (&args.name, &cluster.managers[..]) {
+        (Some(name), _) => name.clone(),
+        (None, [only]) => only.name.clone(),
+        (None, _) => return Err(which_one("manager", &cluster.managers)),
+    };
+    serve(cluster, &name, args.format, threads(args.threads), context)
 }

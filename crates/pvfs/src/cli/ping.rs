@@ -1,9 +1,17 @@
 //! `pvfs ping`: do the daemons answer, and how fast.
 
+use std::time::{Duration, Instant};
+
+use pvfs_client::{Options, block_on};
+use pvfs_config::Endpoint;
+use pvfs_net::call::{Patience, Server};
+use pvfs_wire::ops::Ping;
+use serde::Serialize;
+
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
-use std::time::Duration;
+use crate::cli::exit::{Exit, Failure};
+use crate::connected::Connected;
+use crate::order::chosen;
 
 /// Measure the round trip to daemons
 ///
@@ -31,7 +39,90 @@ Examples:
   One of them, a thousand times:
     pvfs ping io0 --count 1000";
 
+/// What one address of one daemon answered.
+#[derive(Serialize)]
+struct Trip {
+    name: String,
+    address: String,
+    /// Shortest, median and longest, in microseconds; absent when it did not answer.
+    min_us: Option<f64>,
+    median_us: Option<f64>,
+    max_us: Option<f64>,
+    error: Option<String>,
+}
+
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("ping"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let cluster = context.cluster()?;
+    let options = Options { status_timeout: args.timeout, ..Options::of(&cluster) };
+    let connected = Connected::with(cluster, options)?;
+    let names: Vec<String> =
+        chosen(&connected, &args.servers)?.iter().map(|server| server.name().to_owned()).collect();
+    let described = connected.cluster.managers.iter().chain(&connected.cluster.iods);
+    let addresses = described.filter(|server| names.contains(&server.name)).flat_map(|server| {
+        server.listen.iter().map(|endpoint| (server.name.clone(), endpoint.clone()))
+    });
+    let mut trips: Vec<Trip> = Vec::new();
+    for (name, endpoint) in addresses {
+        trips.push(trip(&connected, &name, &endpoint, args));
+    }
+    let rows: Vec<String> = trips.iter().map(Trip::row).collect();
+    context.report(&trips, rows.join("\n"))?;
+    match trips.iter().filter(|trip| trip.error.is_some()).count() {
+        0 => Ok(()),
+        failed if failed == trips.len() => Err(Failure::told(Exit::Unreachable)),
+        _ => Err(Failure::told(Exit::Partial)),
+    }
+}
+
+fn trip(connected: &Connected, name: &str, endpoint: &Endpoint, args: &Args) -> Trip {
+    let server = Server::new(name, vec![endpoint.clone()]);
+    let patience = Patience { timeout: args.timeout, insist: false };
+    // Two connections of one client to one daemon are lanes of one server; here they are to be apart.
+    let options = connected.user.filesystem().options().clone();
+    let alone = Connected::with(connected.cluster.clone(), options);
+    let once = || {
+        let start = Instant::now();
+        let alone = alone.as_ref().map_err(|failure| failure.sentence().to_owned())?;
+        let call = alone.user.inquire_within(&server, &Ping {}, patience);
+        block_on(call).map(|_| start.elapsed()).map_err(|error| error.to_string())
+    };
+    let mut trip = Trip {
+        name: name.into(),
+        address: endpoint.to_string(),
+        min_us: None,
+        median_us: None,
+        max_us: None,
+        error: None,
+    };
+    // The first one also makes the connection and is not counted.
+    match once()
+        .and_then(|_| (0..args.count).map(|_| once()).collect::<Result<Vec<Duration>, String>>())
+    {
+        Ok(times) => trip.take(times),
+        Err(error) => trip.error = Some(error),
+    }
+    trip
+}
+
+impl Trip {
+    fn take(&mut self, mut times: Vec<Duration>) {
+        times.sort();
+        let micros = |time: &Duration| time.as_secs_f64() * 1e6;
+        self.min_us = times.first().map(micros);
+        self.median_us = times.get(times.len() / 2).map(micros);
+        self.max_us = times.last().map(micros);
+    }
+
+    fn row(&self) -> String {
+        let Self { name, address, .. } = self;
+        match (self.min_us, self.median_us, self.max_us, &self.error) {
+            (Some(min), Some(median), Some(max), _) => {
+                format!("{name:<8} {address:<40} {min:8.1} {median:8.1} {max:8.1} us")
+            }
+            (.., error) => {
+                format!("{name:<8} {address:<40} {}", error.as_deref().unwrap_or("no answer"))
+            }
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! `pvfs resume`: the end of an emergency stop.
 
+use pvfs_wire::ops::OrderKind;
+
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
+use crate::order::give;
 
 /// Take up I/O again after an emergency stop
 ///
@@ -23,6 +25,6 @@ Examples:
     pvfs resume io3";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("resume"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    give(OrderKind::Resume, &args.targets, context)
 }

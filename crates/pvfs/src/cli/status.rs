@@ -1,9 +1,19 @@
 //! `pvfs status`: is everything well.
 
+use std::time::{Duration, Instant};
+
+use pvfs_client::block_on;
+use pvfs_net::call::CallError;
+use pvfs_net::runtime::all;
+use pvfs_wire::ops::{Status, StatusReport};
+use serde::Serialize;
+
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
-use std::time::Duration;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::place::mounts;
+use crate::connected::Connected;
+use crate::order::word;
+use std::path::Path;
 
 /// Show the state of the file system and of every daemon
 ///
@@ -27,7 +37,126 @@ Examples:
   For a program:
     pvfs status --json";
 
+/// The whole picture.
+#[derive(Serialize)]
+struct Picture {
+    filesystem: String,
+    state: &'static str,
+    config: String,
+    /// Where this machine has it mounted.
+    mount: Option<String>,
+    servers: Vec<Row>,
+}
+
+/// One daemon.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    role: String,
+    state: &'static str,
+    reason: String,
+    version: String,
+    uptime_s: Option<u64>,
+    figures: std::collections::BTreeMap<String, u64>,
+}
+
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("status"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let connected = Connected::new(context, None)?;
+    let until = Instant::now() + args.wait.unwrap_or_default();
+    let mut picture = look(&connected);
+    while picture.state != "OK" && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(200));
+        picture = look(&connected);
+    }
+    let text = picture.text(context.verbose() > 0);
+    context.report(&picture, text)?;
+    match picture.state {
+        "OK" => Ok(()),
+        "DOWN" => Err(Failure::told(Exit::Unreachable)),
+        _ => Err(Failure::told(Exit::Partial)),
+    }
+}
+
+/// Asks every daemon at once, within the time for status.
+fn look(connected: &Connected) -> Picture {
+    let filesystem = connected.user.filesystem();
+    let servers: Vec<_> = [filesystem.manager()].into_iter().chain(filesystem.iods()).collect();
+    let asked = servers.iter().map(|server| connected.user.inquire(*server, &Status {}));
+    let answers = block_on(all(asked));
+    let rows: Vec<Row> = servers
+        .iter()
+        .zip(answers)
+        .map(|(server, answer)| Row::new(server.name(), answer))
+        .collect();
+    let config = connected.cluster.path.display().to_string();
+    let ours = |source: &str| Path::new(source) == connected.cluster.path;
+    Picture {
+        filesystem: connected.cluster.filesystem().name.clone(),
+        state: state_of_all(&rows),
+        mount: mounts()
+            .into_iter()
+            .find(|mount| ours(&mount.source))
+            .map(|mount| mount.directory.display().to_string()),
+        config,
+        servers: rows,
+    }
+}
+
+/// DOWN without the manager or any iod, DEGRADED when some daemon is not well, else OK.
+fn state_of_all(rows: &[Row]) -> &'static str {
+    let (manager, iods) = rows.split_first().expect("there is a manager");
+    if manager.state == "DOWN" || iods.iter().all(|iod| iod.state == "DOWN") {
+        return "DOWN";
+    }
+    if rows.iter().any(|row| matches!(row.state, "DOWN" | "DEGRADED")) {
+        return "DEGRADED";
+    }
+    if rows.iter().any(|row| row.state == "READONLY") { "READONLY" } else { "OK" }
+}
+
+impl Row {
+    fn new(name: &str, answer: Result<StatusReport, CallError>) -> Self {
+        match answer {
+            Ok(report) => Self {
+                name: report.name,
+                role: report.role,
+                state: word(report.state),
+                reason: report.reason,
+                version: report.version,
+                uptime_s: Some(report.uptime_s),
+                figures: report.figures.into_iter().collect(),
+            },
+            Err(error) => Self {
+                name: name.into(),
+                role: String::new(),
+                state: "DOWN",
+                reason: error.to_string(),
+                version: String::new(),
+                uptime_s: None,
+                figures: std::collections::BTreeMap::new(),
+            },
+        }
+    }
+}
+
+impl Picture {
+    fn text(&self, with_figures: bool) -> String {
+        let mut text = format!("{}: {}", self.filesystem, self.state);
+        if let Some(mount) = &self.mount {
+            text += &format!(", mounted on {mount}");
+        }
+        for row in &self.servers {
+            let uptime = row
+                .uptime_s
+                .map_or("-".into(), |s| format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60));
+            text += &format!("\n{:<10} {:<8} {:<9} up {uptime}", row.name, row.role, row.state);
+            if !row.reason.is_empty() {
+                text += &format!("  {}", row.reason);
+            }
+            let figures = row.figures.iter().filter(|_| with_figures);
+            figures.for_each(|(name, value)| text += &format!("\n    {name:<34} {value}"));
+        }
+        text
+    }
 }

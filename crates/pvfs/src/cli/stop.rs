@@ -1,9 +1,15 @@
 //! `pvfs stop`: an orderly end.
 
+use std::time::{Duration, Instant};
+
+use pvfs_client::block_on;
+use pvfs_net::call::CallError;
+use pvfs_wire::ops::{OrderKind, Ping};
+
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
-use std::time::Duration;
+use crate::cli::exit::{Exit, Failure};
+use crate::connected::Connected;
+use crate::order::{chosen, give};
 
 /// Stop daemons in order
 ///
@@ -29,6 +35,28 @@ Examples:
     pvfs stop io3";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("stop"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    give(OrderKind::Stop, &args.servers, context)?;
+    wait_until_gone(args, context)
+}
+
+/// A daemon that has ended refuses connections.
+fn wait_until_gone(args: &Args, context: &Context) -> Result<(), Failure> {
+    let connected = Connected::new(context, None)?;
+    let until = Instant::now() + args.timeout;
+    for server in chosen(&connected, &args.servers)? {
+        while !matches!(
+            block_on(connected.user.inquire(server, &Ping {})),
+            Err(CallError::Unreachable { .. })
+        ) {
+            if Instant::now() > until {
+                let name = server.name();
+                let sentence =
+                    format!("{name} has not ended in time; see its log, or use pvfs estop {name}");
+                return Err(Failure::new(Exit::Unreachable, sentence));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    Ok(())
 }

@@ -1,10 +1,23 @@
 //! `pvfs up`: a whole file system on this machine.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pvfs_client::{Options, block_on};
+use pvfs_config::{ByteSize, Cluster};
+use pvfs_wire::ops::Ping;
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
-use pvfs_config::ByteSize;
-use std::path::PathBuf;
+use crate::cli::down;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::place::mounts;
+use crate::connected::Connected;
+use crate::daemon::make_directory;
+use crate::local::{LocalCluster, LocalProcess, Wishes};
 
 /// Start a file system on this machine, and mount it
 ///
@@ -48,6 +61,113 @@ Examples:
     pvfs up --no-mount";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("up"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let local = LocalCluster::at(&args.directory)?;
+    if !local.exists() {
+        local.create(&Wishes { iods: args.iods, port: args.port, ssize: args.ssize })?;
+    }
+    let cluster = local.load()?;
+    for process in LocalCluster::daemons(&cluster) {
+        local.start(&process, &daemon_arguments(&cluster, &process)?)?;
+    }
+    wait_for_all(&local, &cluster)?;
+    let mount = if args.no_mount { None } else { mounted(&local, args, context)? };
+    report(&local, &cluster, mount.as_deref(), context)?;
+    if args.foreground { stay(&local, args, context) } else { Ok(()) }
 }
+
+/// A store that is not there yet is made; one that is there is never touched.
+fn daemon_arguments(cluster: &Cluster, process: &LocalProcess) -> Result<Vec<String>, Failure> {
+    let server = match process.role {
+        "mgr" => cluster.manager(&process.name)?,
+        _ => cluster.iod(&process.name)?.1,
+    };
+    let is_new = fs::read_dir(&server.store).map_or(true, |mut entries| entries.next().is_none());
+    let mut arguments = vec!["--name".into(), process.name.clone()];
+    arguments.extend(is_new.then(|| "--format".into()));
+    Ok(arguments)
+}
+
+fn wait_for_all(local: &LocalCluster, cluster: &Cluster) -> Result<(), Failure> {
+    let mut options = Options::of(cluster);
+    options.status_timeout = PING_TIME;
+    let connected = Connected::with(cluster.clone(), options)?;
+    let filesystem = connected.user.filesystem();
+    let servers = filesystem.iods().iter().chain([filesystem.manager()]);
+    for (process, server) in LocalCluster::daemons(cluster).iter().zip(servers) {
+        let until = Instant::now() + START_TIME;
+        while block_on(connected.user.inquire(server, &Ping {})).is_err() {
+            if Instant::now() > until || local.pid(process).is_none() {
+                let words = local.last_words(process);
+                let sentence =
+                    format!("{} did not start; its log ends with:\n{words}", process.name);
+                return Err(Failure::new(Exit::Failed, sentence));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(())
+}
+
+/// Mounts it where that is possible here; says why where it is not, which is no failure.
+fn mounted(
+    local: &LocalCluster,
+    args: &Args,
+    context: &Context,
+) -> Result<Option<PathBuf>, Failure> {
+    let directory = args.mount.clone().unwrap_or_else(|| local.mount_point());
+    if let Some(mount) = mounts().into_iter().find(|mount| mount.directory == directory) {
+        return Ok(Some(mount.directory));
+    }
+    if !Path::new("/dev/fuse").exists() {
+        context.note("not mounted: this machine has no /dev/fuse; pvfs ls, cp and the others work");
+        return Ok(None);
+    }
+    make_directory(&directory)?;
+    let process = LocalProcess { role: "mount", name: "mount".into() };
+    local.start(&process, &["--foreground".into(), directory.display().to_string()])?;
+    let until = Instant::now() + START_TIME;
+    while Instant::now() < until && local.pid(&process).is_some() {
+        if mounts().iter().any(|mount| mount.directory == directory) {
+            return Ok(Some(directory));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let words = local.last_words(&process);
+    context.note(format!("not mounted ({words}); pvfs ls, cp and the others work without it"));
+    Ok(None)
+}
+
+fn report(
+    local: &LocalCluster,
+    cluster: &Cluster,
+    mount: Option<&Path>,
+    context: &Context,
+) -> Result<(), Failure> {
+    let iods = cluster.iods.len();
+    let value = json!({
+        "config": local.config(), "manager": cluster.managers[0].name, "iods": iods, "mount": mount,
+    });
+    let place =
+        mount.map_or("not mounted".into(), |mount| format!("mounted on {}", mount.display()));
+    let text = format!(
+        "{} is up: 1 manager, {iods} iods, {place}\ncluster file: {}",
+        cluster.filesystem().name,
+        local.config().display()
+    );
+    context.report(&value, text)
+}
+
+/// Waits for a signal, then stops everything.
+fn stay(local: &LocalCluster, args: &Args, context: &Context) -> Result<(), Failure> {
+    let signals = Signals::new([SIGTERM, SIGINT]);
+    let mut signals = signals.map_err(|error| Failure::io("cannot listen to signals", &error))?;
+    context.note("press Ctrl-C to stop it");
+    signals.forever().next();
+    let down = down::Args { directory: args.directory.clone(), now: false, remove: false };
+    down::stop_all(local, &down, context)
+}
+
+/// How long a daemon may take to answer for the first time.
+const START_TIME: Duration = Duration::from_secs(15);
+const PING_TIME: Duration = Duration::from_millis(500);

@@ -1,0 +1,262 @@
+//! What a manager and an I/O daemon have in common as processes: start, signals, reload, an orderly end.
+//!
+//! ```text
+//!   starting -- READY=1 --> serving -- SIGTERM, stop order --> finishing (20 s) --> synced, exit 0
+//!                              |  SIGHUP: reads the cluster file again     \-- second SIGTERM: exit at once
+//!                              |  estop order: sockets close, all fails with EIO; resume order: serves again
+//! ```
+
+pub mod iod;
+pub mod mgr;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use pvfs_config::{Cluster, Endpoint, Reload};
+use pvfs_net::buffer::Pool;
+use pvfs_net::gate::{Doorman, Limits, Rules, Security};
+use pvfs_net::reactor::{Daemon, Stopped};
+use pvfs_net::service::Service;
+use pvfs_wire::ops::DaemonState;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use sd_notify::NotifyState;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::cli::context::Context;
+use crate::cli::exit::{Exit, Failure};
+
+/// What differs between the daemons.
+pub trait Role {
+    /// What serves requests.
+    fn service(&self) -> Arc<dyn Service>;
+
+    /// How it is; DOWN after an estop order.
+    fn state(&self) -> DaemonState;
+
+    /// Whether a stop order has come.
+    fn stop_wanted(&self) -> bool;
+
+    /// Takes what may change while it runs.
+    fn reload(&self, cluster: &Cluster);
+
+    /// Brings everything to stable storage; the error says what could not be.
+    fn finish(&self, patience: Duration) -> Result<(), String>;
+}
+
+/// What a process needs to be a daemon.
+pub struct Process<'a> {
+    /// The cluster file it was started with.
+    pub cluster: Cluster,
+    /// Its name there.
+    pub name: &'a str,
+    /// Where it listens.
+    pub listen: &'a [Endpoint],
+    /// Reactor threads.
+    pub threads: usize,
+    /// Memory for data.
+    pub pool: Pool,
+}
+
+/// What the process must react to.
+enum Event {
+    Stop,
+    Reload,
+}
+
+/// Serves until told to stop.
+pub fn run(role: &dyn Role, process: Process<'_>, context: &Context) -> Result<(), Failure> {
+    raise_descriptor_limit();
+    make_socket_directories(process.listen)?;
+    let doorman = Arc::new(doorman(&process)?);
+    let started = Daemon::start(
+        role.service(),
+        doorman.clone(),
+        process.listen,
+        process.threads,
+        process.pool.clone(),
+    );
+    let daemon = started.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    let events = listen_to_signals()?;
+    let listening: Vec<String> = daemon.endpoints().iter().map(ToString::to_string).collect();
+    tracing::info!(name = process.name, ?listening, "serving");
+    let _ = sd_notify::notify(&[NotifyState::Ready]);
+    serve(role, process.cluster, &daemon, &doorman, &events, context);
+    let _ = sd_notify::notify(&[NotifyState::Stopping]);
+    finish(role, &daemon, events)
+}
+
+fn serve(
+    role: &dyn Role,
+    mut cluster: Cluster,
+    daemon: &Daemon,
+    doorman: &Doorman,
+    events: &Receiver<Event>,
+    context: &Context,
+) {
+    let mut down = false;
+    loop {
+        match events.recv_timeout(LOOK_INTERVAL) {
+            Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            Ok(Event::Reload) => cluster = reload(role, cluster, doorman, context),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if role.stop_wanted() {
+            return;
+        }
+        let is_down = role.state() == DaemonState::Down;
+        match (down, is_down) {
+            (false, true) => daemon.estop(),
+            (true, false) => daemon.resume(),
+            _ => {}
+        }
+        down = is_down;
+    }
+}
+
+/// Finishes what is under way, on another thread so that a second signal can cut it short.
+fn finish(role: &dyn Role, daemon: &Daemon, events: Receiver<Event>) -> Result<(), Failure> {
+    tracing::info!("finishing what is under way");
+    std::thread::spawn(move || {
+        while let Ok(event) = events.recv() {
+            if matches!(event, Event::Stop) {
+                tracing::warn!("told to stop again: ending at once");
+                std::process::exit(i32::from(Exit::Failed.code()));
+            }
+        }
+    });
+    let stopped = daemon.stop(STOP_TIME);
+    let finished = role.finish(SYNC_TIME);
+    match (stopped, finished) {
+        (_, Err(reason)) => {
+            Err(Failure::new(Exit::Failed, format!("not everything is synced: {reason}")))
+        }
+        (Stopped::InTheMiddle, _) => {
+            let reason = "some requests were still under way after 20 s and were dropped";
+            Err(Failure::new(Exit::Failed, reason))
+        }
+        (Stopped::Cleanly, Ok(())) => Ok(()),
+    }
+}
+
+fn reload(role: &dyn Role, cluster: Cluster, doorman: &Doorman, context: &Context) -> Cluster {
+    let fresh = match Cluster::load(&cluster.path) {
+        Ok(fresh) => fresh,
+        Err(error) => {
+            tracing::error!("the cluster file is not taken: {error}");
+            return cluster;
+        }
+    };
+    let comparison = Reload::between(&cluster, &fresh);
+    for change in &comparison.changes {
+        tracing::info!("{change}");
+    }
+    let taken = comparison.apply(&cluster, &fresh);
+    match security(&taken) {
+        Ok(security) => doorman.reload(security, taken.security.networks.clone()),
+        Err(failure) => context.warn(&failure),
+    }
+    role.reload(&taken);
+    taken
+}
+
+fn doorman(process: &Process<'_>) -> Result<Doorman, Failure> {
+    let cluster = &process.cluster;
+    let mut random = [0; 40];
+    getrandom::fill(&mut random).expect("the kernel gives random bytes");
+    let (boot, secret) = random.split_at(8);
+    Ok(Doorman::new(Rules {
+        name: process.name.to_owned(),
+        boot: u64::from_le_bytes(boot.try_into().expect("eight bytes")),
+        fsid: cluster.filesystem().id,
+        security: security(cluster)?,
+        networks: cluster.security.networks.clone(),
+        root_squash: cluster.security.root_squash,
+        limits: Limits::default(),
+        secret: secret.try_into().expect("32 bytes"),
+    }))
+}
+
+fn security(cluster: &Cluster) -> Result<Security, Failure> {
+    if cluster.security.mode == pvfs_config::SecurityMode::None {
+        return Ok(Security::None);
+    }
+    let ring = pvfs_client::credentials::key_ring(cluster);
+    ring.map(Security::Psk).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
+}
+
+fn listen_to_signals() -> Result<Receiver<Event>, Failure> {
+    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP]);
+    let mut signals = signals.map_err(|error| Failure::io("cannot listen to signals", &error))?;
+    let (sender, events) = channel();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let event = if signal == SIGHUP { Event::Reload } else { Event::Stop };
+            if sender.send(event).is_err() {
+                return;
+            }
+        }
+    });
+    Ok(events)
+}
+
+/// A daemon has a descriptor for each connection and each object in use.
+fn raise_descriptor_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!("cannot raise the limit of open files: {error}");
+    }
+}
+
+fn make_socket_directories(listen: &[Endpoint]) -> Result<(), Failure> {
+    let paths = listen.iter().filter_map(|endpoint| match endpoint {
+        Endpoint::Unix { path } => path.parent(),
+        Endpoint::Tcp { .. } => None,
+    });
+    paths.into_iter().try_for_each(make_directory)
+}
+
+/// How many network threads to use.
+pub fn threads(wished: Option<u8>) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    wished.map_or((processors / 2).clamp(1, 4), usize::from)
+}
+
+/// The refusal to guess which of several daemons is meant.
+pub fn which_one(role: &str, servers: &[pvfs_config::Server]) -> Failure {
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    let sentence = format!("which {role}? give --name with one of {}", names.join(", "));
+    Failure::new(Exit::Usage, sentence)
+}
+
+/// Makes a directory with those above it; there already is fine.
+pub fn make_directory(path: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(path).map_err(|error| {
+        Failure::io(&format!("cannot make the directory {}", path.display()), &error)
+    })
+}
+
+/// Logs go to standard error: systemd and `pvfs up` keep them.
+pub fn start_logging(cluster: &Cluster, context: &Context) {
+    use tracing_subscriber::filter::LevelFilter;
+    let configured = cluster.log_level.as_str().parse().unwrap_or(LevelFilter::INFO);
+    let level = match context.verbose() {
+        0 => configured,
+        1 => configured.max(LevelFilter::DEBUG),
+        _ => LevelFilter::TRACE,
+    };
+    // A second start in one process (tests) keeps the first.
+    let _ = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).try_init();
+}
+
+/// How long a stop waits for what is under way (004 §7).
+const STOP_TIME: Duration = Duration::from_secs(20);
+
+/// How long the last sync may take.
+const SYNC_TIME: Duration = Duration::from_secs(60);
+
+/// How soon an order takes effect on sockets: well within the second that estop promises.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);

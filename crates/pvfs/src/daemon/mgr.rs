@@ -1,0 +1,159 @@
+//! `pvfs mgr` as a process.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Duration;
+
+use pvfs_config::Cluster;
+use pvfs_layout::IodId;
+use pvfs_mgr::clients::Terms;
+use pvfs_mgr::execute::Policy;
+use pvfs_mgr::manager::{Manager, Options, SystemClock, format};
+use pvfs_mgr::namespace::FormatOptions;
+use pvfs_mgr::store::{DiskStore, Durability, Store, StoreOptions};
+use pvfs_net::buffer::Pool;
+use pvfs_net::service::Service;
+use pvfs_wire::ops::{ClusterMap, DaemonState, MapIod, OrderKind};
+
+use super::{Process, Role, make_directory, run, start_logging};
+use crate::cli::context::Context;
+use crate::cli::exit::{Exit, Failure};
+
+struct Running {
+    manager: Arc<Manager>,
+    store: Arc<DiskStore>,
+    orders: Arc<Orders>,
+}
+
+/// The orders that concern the process.
+#[derive(Default)]
+struct Orders {
+    stop: AtomicBool,
+    down: AtomicU8,
+}
+
+impl Role for Running {
+    fn service(&self) -> Arc<dyn Service> {
+        self.manager.clone()
+    }
+
+    fn state(&self) -> DaemonState {
+        if self.orders.down.load(Ordering::SeqCst) == 1 {
+            DaemonState::Down
+        } else {
+            DaemonState::Ok
+        }
+    }
+
+    fn stop_wanted(&self) -> bool {
+        self.orders.stop.load(Ordering::SeqCst)
+    }
+
+    fn reload(&self, cluster: &Cluster) {
+        let fresh = policy(cluster);
+        self.manager.change_policy(|policy| {
+            // What the iods told of their space stays.
+            let free_bytes = std::mem::take(&mut policy.free_bytes);
+            *policy = Policy { free_bytes, ..fresh };
+        });
+    }
+
+    fn finish(&self, _: Duration) -> Result<(), String> {
+        self.store.sync().map_err(|error| error.to_string())
+    }
+}
+
+impl Orders {
+    fn take(&self, kind: OrderKind) {
+        match kind {
+            OrderKind::Stop => self.stop.store(true, Ordering::SeqCst),
+            OrderKind::Estop => self.down.store(1, Ordering::SeqCst),
+            OrderKind::Resume => self.down.store(0, Ordering::SeqCst),
+        }
+    }
+}
+
+/// Runs the manager called `name` until it is told to stop.
+pub fn serve(
+    cluster: Cluster,
+    name: &str,
+    make: bool,
+    threads: usize,
+    context: &Context,
+) -> Result<(), Failure> {
+    start_logging(&cluster, context);
+    let described = cluster.manager(name)?.clone();
+    let store = open_store(&cluster, &described.store, make)?;
+    let orders = Arc::<Orders>::default();
+    let told = orders.clone();
+    let lease_ns = cluster.defaults.lease.as_nanos() as u64;
+    let options = Options {
+        name: name.to_owned(),
+        terms: Terms { lease_ns, ..Terms::default() },
+        policy: policy(&cluster),
+        clock: Arc::new(SystemClock::default()),
+        on_order: Box::new(move |kind| told.take(kind)),
+    };
+    let ring = pvfs_client::credentials::key_ring(&cluster)
+        .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let manager = Manager::new(options, store.clone(), ring).map_err(|error| usage(&error))?;
+    let running = Running { manager: Arc::new(manager), store, orders };
+    let process = Process { cluster, name, listen: &described.listen, threads, pool: Pool::new() };
+    run(&running, process, context)
+}
+
+fn open_store(cluster: &Cluster, path: &Path, make: bool) -> Result<Arc<DiskStore>, Failure> {
+    if make {
+        make_directory(path)?;
+    }
+    let durability = match cluster.defaults.durability {
+        pvfs_config::Durability::Local => Durability::Local,
+        pvfs_config::Durability::Strict => Durability::Strict,
+    };
+    let options = StoreOptions { durability, ..StoreOptions::default() };
+    let store = Arc::new(DiskStore::open(path, options).map_err(|error| usage(&error))?);
+    if make {
+        let mut random = [0; 20];
+        getrandom::fill(&mut random).expect("the kernel gives random bytes");
+        let (generation, hash_key) = random.split_at(4);
+        let generation = u32::from_le_bytes(generation.try_into().expect("four bytes")).max(1);
+        let hash_key = hash_key.try_into().expect("sixteen bytes");
+        let wishes = FormatOptions {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            ..FormatOptions::new(cluster.filesystem().id, generation, hash_key)
+        };
+        format(&*store, &wishes, &SystemClock::default()).map_err(|error| usage(&error))?;
+    }
+    Ok(store)
+}
+
+fn policy(cluster: &Cluster) -> Policy {
+    let defaults = &cluster.defaults;
+    let iods = cluster.iods.len();
+    let described = cluster.iods.iter().map(|iod| MapIod {
+        name: iod.name.clone(),
+        endpoints: iod.listen.iter().map(ToString::to_string).collect(),
+    });
+    Policy {
+        scheme: defaults.distribution.clone(),
+        pcount: defaults.pcount,
+        iods: (0..iods as u32).map(IodId).collect(),
+        free_bytes: vec![1; iods],
+        capability_lifetime_s: cluster.security.capability.as_secs(),
+        objects_free: u64::from(u32::MAX),
+        map: ClusterMap {
+            version: cluster.map_version(),
+            filesystem: cluster.filesystem().name.clone(),
+            iods: described.collect(),
+            dist: defaults.distribution.to_string(),
+            pcount: defaults.pcount.unwrap_or(iods as u32),
+            ssize: defaults.ssize.0,
+        },
+    }
+}
+
+fn usage(error: &dyn std::error::Error) -> Failure {
+    Failure::new(Exit::Usage, error.to_string())
+}

@@ -1,0 +1,230 @@
+//! A whole file system on one machine: its directory and its processes.
+//!
+//! ```text
+//!   DIRECTORY/cluster.toml  cluster.key      what `pvfs genconfig` would write
+//!             mgr0/ io0/ io1/ ...            stores
+//!             run/mgr0.sock run/mgr0.pid ... sockets and process ids
+//!             log/mgr0.log ...               what the daemons said
+//!             mnt/                           the mount, where there is one
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pvfs_config::{ByteSize, Cluster, ClusterKey, Recipe, UNIX_PATH_BYTES_MAX, random_uuid};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::cli::exit::{Exit, Failure};
+use crate::daemon::make_directory;
+
+/// The directory of a file system that runs on this machine.
+pub struct LocalCluster {
+    root: PathBuf,
+}
+
+/// One of its processes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LocalProcess {
+    /// `mgr`, `iod`, `agent` or `mount`.
+    pub role: &'static str,
+    /// Its name in the cluster file, or `mount`.
+    pub name: String,
+}
+
+/// What a new file system is to be like.
+pub struct Wishes {
+    /// Number of iods.
+    pub iods: u32,
+    /// First port to try.
+    pub port: u16,
+    /// Strip size.
+    pub ssize: Option<ByteSize>,
+}
+
+impl LocalCluster {
+    /// The file system of a directory, which may not exist yet.
+    pub fn at(directory: &Path) -> Result<Self, Failure> {
+        let root = std::path::absolute(directory)
+            .map_err(|error| Failure::io("cannot find the working directory", &error))?;
+        Ok(Self { root })
+    }
+
+    /// Its cluster file.
+    pub fn config(&self) -> PathBuf {
+        self.root.join("cluster.toml")
+    }
+
+    /// Where it is mounted unless told otherwise.
+    pub fn mount_point(&self) -> PathBuf {
+        self.root.join("mnt")
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether it was made before.
+    pub fn exists(&self) -> bool {
+        self.config().exists()
+    }
+
+    /// Makes the directory with its cluster file and key.
+    pub fn create(&self, wishes: &Wishes) -> Result<(), Failure> {
+        for part in ["", "run", "log"] {
+            make_directory(&self.root.join(part))?;
+        }
+        let key = self.root.join("cluster.key");
+        if !key.exists() {
+            ClusterKey::generate()?.write_new(&key)?;
+        }
+        let cluster = self.recipe(wishes)?.cluster(&self.config())?;
+        fs::write(self.config(), cluster.to_toml()).map_err(|error| {
+            Failure::io(&format!("cannot write {}", self.config().display()), &error)
+        })
+    }
+
+    fn recipe(&self, wishes: &Wishes) -> Result<Recipe, Failure> {
+        let run = self.root.join("run");
+        let longest = run.join("agent.sock");
+        // A longer path does not fit into a socket's address; TCP alone works too.
+        let sockets = (longest.as_os_str().len() <= UNIX_PATH_BYTES_MAX).then(|| run.clone());
+        let manager_port = free_ports(wishes.port, 1)?;
+        Ok(Recipe {
+            filesystem: "pvfs".into(),
+            uuid: Some(random_uuid()?),
+            networks: vec![
+                "127.0.0.0/8".parse().expect("a network"),
+                "::1/128".parse().expect("a network"),
+            ],
+            ssize: wishes.ssize,
+            manager: "127.0.0.1".into(),
+            iods: "127.0.0.1".into(),
+            iods_per_host: wishes.iods,
+            manager_port,
+            iod_port: free_ports(manager_port + 1, wishes.iods)?,
+            store: self.root.clone(),
+            agent_socket: sockets.as_ref().map(|dir| dir.join("agent.sock")),
+            sockets,
+            ..Recipe::default()
+        })
+    }
+
+    /// The cluster.
+    pub fn load(&self) -> Result<Cluster, Failure> {
+        Ok(Cluster::load(&self.config())?)
+    }
+
+    /// Its daemons, in the order in which they are started.
+    pub fn daemons(cluster: &Cluster) -> Vec<LocalProcess> {
+        let manager = cluster.managers.iter().map(|server| ("mgr", &server.name));
+        let iods = cluster.iods.iter().map(|server| ("iod", &server.name));
+        iods.chain(manager).map(|(role, name)| LocalProcess { role, name: name.clone() }).collect()
+    }
+
+    /// Starts a process in the background, in a session of its own, unless it runs already.
+    pub fn start(&self, process: &LocalProcess, arguments: &[String]) -> Result<(), Failure> {
+        if self.pid(process).is_some() {
+            return Ok(());
+        }
+        let doing = format!("cannot start {}", process.name);
+        let log = OpenOptions::new().create(true).append(true).open(self.log(process));
+        let log = log.map_err(|error| Failure::io(&doing, &error))?;
+        let program = std::env::current_exe().map_err(|error| Failure::io(&doing, &error))?;
+        let mut command = Command::new(program);
+        command.arg(process.role).arg("--config").arg(self.config()).args(arguments);
+        let output = log.try_clone().map_err(|error| Failure::io(&doing, &error))?;
+        command.stdin(Stdio::null()).stdout(output).stderr(log).process_group(0);
+        let child = command.spawn().map_err(|error| Failure::io(&doing, &error))?;
+        fs::write(self.pid_file(process), child.id().to_string())
+            .map_err(|error| Failure::io(&doing, &error))
+    }
+
+    /// The process id, if it runs.
+    pub fn pid(&self, process: &LocalProcess) -> Option<Pid> {
+        let text = fs::read_to_string(self.pid_file(process)).ok()?;
+        let pid = Pid::from_raw(text.trim().parse().ok()?)?;
+        (test_kill_process(pid).is_ok() && self.is_ours(pid)).then_some(pid)
+    }
+
+    /// A process id may have been given to somebody else since: ours names our cluster file.
+    fn is_ours(&self, pid: Pid) -> bool {
+        let command =
+            fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+        let config = self.config();
+        let config = config.as_os_str().as_encoded_bytes();
+        command.split(|byte| *byte == 0).any(|argument| argument == config)
+    }
+
+    /// Asks a process to end and waits for it; after `patience` it is killed. Whether it ended by itself.
+    pub fn stop(&self, process: &LocalProcess, signal: Signal, patience: Duration) -> bool {
+        let Some(pid) = self.pid(process) else { return true };
+        let _ = kill_process(pid, signal);
+        let until = Instant::now() + patience;
+        while self.pid(process).is_some() && !is_zombie(pid) {
+            if Instant::now() >= until {
+                let _ = kill_process(pid, Signal::KILL);
+                return false;
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        let _ = fs::remove_file(self.pid_file(process));
+        true
+    }
+
+    /// The last lines that a process logged.
+    pub fn last_words(&self, process: &LocalProcess) -> String {
+        tail(&self.log(process)).unwrap_or_default()
+    }
+
+    fn pid_file(&self, process: &LocalProcess) -> PathBuf {
+        self.root.join("run").join(format!("{}.pid", process.name))
+    }
+
+    fn log(&self, process: &LocalProcess) -> PathBuf {
+        self.root.join("log").join(format!("{}.log", process.name))
+    }
+}
+
+/// A child of ours that has ended but was not waited for still has its process id.
+fn is_zombie(pid: Pid) -> bool {
+    let stat =
+        fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
+}
+
+fn tail(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LAST_WORDS_BYTES)))?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    Ok(lines[lines.len().saturating_sub(LAST_WORDS_LINES)..].join("\n"))
+}
+
+/// The first of `count` neighbouring ports that are all free, from `first` on.
+fn free_ports(first: u16, count: u32) -> Result<u16, Failure> {
+    let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let count = count as u16;
+    (first..=u16::MAX - count)
+        .take(PORTS_TRIED_MAX)
+        .find(|start| (*start..*start + count).all(free))
+        .ok_or_else(|| {
+            Failure::new(
+                Exit::Failed,
+                format!("no {count} free ports from {first} on; give another --port"),
+            )
+        })
+}
+
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const LAST_WORDS_BYTES: u64 = 4096;
+const LAST_WORDS_LINES: usize = 8;
+const PORTS_TRIED_MAX: usize = 2000;

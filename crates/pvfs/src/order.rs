@@ -1,0 +1,95 @@
+//! Orders to daemons: stop, estop and resume, signed with the cluster key and delivered to each daemon itself,
+//! so that they work with a dead manager.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pvfs_client::block_on;
+use pvfs_client::credentials::key_ring;
+use pvfs_net::call::{CallError, Server};
+use pvfs_net::runtime::all;
+use pvfs_wire::Bytes;
+use pvfs_wire::ops::{Control, DaemonState, Order, OrderKind};
+use serde_json::json;
+
+use crate::cli::context::Context;
+use crate::cli::exit::{Exit, Failure};
+use crate::connected::Connected;
+
+type Daemon = Server<pvfs_client::Blocking>;
+
+/// The daemons that these names mean: none, `all` or the file system's name mean all.
+pub fn chosen<'a>(connected: &'a Connected, names: &[String]) -> Result<Vec<&'a Daemon>, Failure> {
+    let filesystem = connected.user.filesystem();
+    let servers: Vec<&Daemon> =
+        [filesystem.manager()].into_iter().chain(filesystem.iods()).collect();
+    let everything = |name: &String| name == "all" || *name == connected.cluster.filesystem().name;
+    if names.is_empty() || names.iter().any(everything) {
+        return Ok(servers);
+    }
+    names.iter().map(|name| one(&servers, name)).collect()
+}
+
+fn one<'a>(servers: &[&'a Daemon], name: &str) -> Result<&'a Daemon, Failure> {
+    let found = servers.iter().find(|server| server.name() == name).copied();
+    found.ok_or_else(|| {
+        let known: Vec<&str> = servers.iter().map(|server| server.name()).collect();
+        let sentence =
+            format!("there is no daemon {name}; the cluster file has {}", known.join(", "));
+        Failure::new(Exit::Usage, sentence)
+    })
+}
+
+/// Gives an order to daemons, to all of them at once, and reports what each answered.
+pub fn give(kind: OrderKind, names: &[String], context: &Context) -> Result<(), Failure> {
+    let connected = Connected::new(context, None)?;
+    let ring = key_ring(&connected.cluster).map_err(|error| {
+        Failure::new(Exit::Denied, format!("an order must be signed with the cluster key: {error}"))
+    })?;
+    let servers = chosen(&connected, names)?;
+    let request = Control { order: Bytes(ring.sign_order(&order(kind))) };
+    let answers =
+        block_on(all(servers.iter().map(|server| connected.user.inquire(*server, &request))));
+    let failed = answers.iter().filter(|answer| answer.is_err()).count();
+    for (server, answer) in servers.iter().zip(&answers) {
+        report(server.name(), answer.as_ref().map(|done| done.state), context)?;
+    }
+    match failed {
+        0 => Ok(()),
+        some if some == servers.len() => Err(Failure::told(Exit::Unreachable)),
+        _ => Err(Failure::told(Exit::Partial)),
+    }
+}
+
+fn report(
+    name: &str,
+    state: Result<DaemonState, &CallError>,
+    context: &Context,
+) -> Result<(), Failure> {
+    match state {
+        Ok(state) => context.report(
+            &json!({ "name": name, "state": word(state) }),
+            format!("{name}: {}", word(state)),
+        ),
+        Err(error) => context.report(
+            &json!({ "name": name, "error": error.to_string() }),
+            format!("{name}: {error}"),
+        ),
+    }
+}
+
+fn order(kind: OrderKind) -> Order {
+    let mut nonce = [0; 8];
+    getrandom::fill(&mut nonce).expect("the kernel gives random bytes");
+    let issued = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs());
+    Order { kind, issued, nonce: u64::from_le_bytes(nonce) }
+}
+
+/// A state as it is printed.
+pub fn word(state: DaemonState) -> &'static str {
+    match state {
+        DaemonState::Ok => "OK",
+        DaemonState::Degraded => "DEGRADED",
+        DaemonState::ReadOnly => "READONLY",
+        DaemonState::Down => "DOWN",
+    }
+}
