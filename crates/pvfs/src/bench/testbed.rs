@@ -1,0 +1,97 @@
+//! What a run is made on: a place, a cluster and the bare servers beside it.
+
+use super::cluster::{Daemons, client};
+use super::cpu::Processes;
+use super::error::{Doing, Error, Result};
+use super::limit::servers::Servers;
+use super::place::Place;
+use pvfs_client::{Blocking, Transport, User, block_on};
+use pvfs_config::{Cluster, Endpoint};
+use pvfs_wire::Handle;
+use pvfs_wire::ops::Target;
+use std::path::Path;
+
+/// Everything a measurement needs. Fields go away in this order.
+pub struct Testbed {
+    bare: Servers,
+    daemons: Option<Daemons>,
+    cluster: Cluster,
+    place: Place,
+}
+
+impl Testbed {
+    /// On a private cluster, or on `running`. Stores and bare files lie below `directory`.
+    pub fn prepare(running: Option<Cluster>, directory: Option<&Path>) -> Result<Self> {
+        let beside = running.as_ref().and_then(|cluster| cluster.iods.first()?.store.parent());
+        let place = Place::prepare(directory.or(beside.filter(|beside| beside.exists())))?;
+        let (daemons, cluster) = match running {
+            Some(cluster) => (None, cluster),
+            None => {
+                let daemons = Daemons::start(place.directory())?;
+                let cluster = daemons.cluster.clone();
+                (Some(daemons), cluster)
+            }
+        };
+        let bare = Servers::start(cluster.iods.len(), place.directory())?;
+        Ok(Self { bare, daemons, cluster, place })
+    }
+
+    /// The cluster measured.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Where it lies.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// A new client of the file system.
+    pub fn client(&self, transport: Transport) -> Result<User<Blocking>> {
+        client(&self.cluster, transport)
+    }
+
+    /// The addresses of the bare servers.
+    pub fn bare(&self, transport: Transport) -> &[Endpoint] {
+        if transport == Transport::Unix { self.bare.unix() } else { self.bare.tcp() }
+    }
+
+    /// This process and the daemons of the file system. Those of a cluster that runs already are not known.
+    pub fn product_processes(&self) -> Processes {
+        Processes::with_this(&self.daemon_pids())
+    }
+
+    /// This process and the bare servers.
+    pub fn bare_processes(&self) -> Processes {
+        Processes::with_this(&self.bare.pids())
+    }
+
+    /// The daemons, the manager first; empty for a cluster that ran already.
+    pub fn daemon_pids(&self) -> Vec<u32> {
+        self.daemons.as_ref().map(Daemons::pids).unwrap_or_default()
+    }
+
+    /// A new directory in the file system.
+    pub fn directory(&self, name: &str) -> Result<Handle> {
+        let user = self.client(Transport::Tcp)?;
+        let name = format!("bench-{}-{name}", std::process::id());
+        let made = block_on(async {
+            let root = user.root().await?;
+            user.mkdir(Target::below(root, &name), 0o700).await
+        });
+        Ok(made.doing(&format!("make the directory {name}"))?.handle)
+    }
+
+    /// The strip size of the cluster's files.
+    pub fn strip_bytes(&self) -> u64 {
+        self.cluster.defaults.ssize.0
+    }
+
+    /// Takes the testbed's word that the cluster is whole.
+    pub fn require_iods(&self, count: usize) -> Result<()> {
+        match self.cluster.iods.len() {
+            iods if iods >= count => Ok(()),
+            iods => Err(Error::Wrong(format!("{count} iods are needed, the cluster has {iods}"))),
+        }
+    }
+}
