@@ -19,6 +19,7 @@ pub mod endpoint;
 pub mod gate;
 pub mod lane;
 pub mod listener;
+pub mod memory;
 pub mod reactor;
 pub mod runtime;
 pub mod service;

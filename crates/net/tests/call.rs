@@ -88,7 +88,7 @@ fn start(service: Echo, secret: [u8; 32], at: &Endpoint) -> Daemon {
         secret: [9; 32],
     };
     let doorman = Arc::new(Doorman::new(rules));
-    Daemon::start(Arc::new(service), doorman, &[at.clone()], 1, Pool::new()).unwrap()
+    Daemon::start(Arc::new(service), doorman, std::slice::from_ref(at), 1, Pool::new()).unwrap()
 }
 
 fn any_port() -> Endpoint {

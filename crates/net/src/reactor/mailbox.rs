@@ -66,6 +66,11 @@ impl<S> Mailbox<S> {
         std::mem::swap(&mut *self.lock(), into);
     }
 
+    /// Whether no letter waits.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Says that the reactor is about to sleep; false if there is a letter after all.
     pub fn fall_asleep(&self) -> bool {
         self.sleeping.store(true, Ordering::SeqCst);
