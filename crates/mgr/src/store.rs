@@ -41,7 +41,7 @@ mod tests;
 pub use batch::{Batch, Change, GROUP_BYTES_MAX, KEY_BYTES_MAX, Sequence, VALUE_BYTES_MAX};
 pub use disk::{DiskStore, StoreStatus};
 pub use error::StoreError;
-pub use media::{LocalMedia, Media, MediaFile};
+pub use media::{LocalMedia, Media, MediaFile, Space};
 pub use memory::MemoryStore;
 pub use options::{Durability, StoreOptions};
 pub use transaction::{Savepoint, Transaction};

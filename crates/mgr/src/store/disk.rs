@@ -12,7 +12,10 @@ use super::batch::{Batch, Sequence};
 use super::checkpoint::{Checkpoints, Job};
 use super::error::StoreError;
 use super::lock::StoreLock;
-use super::log::recovery::{self, Recovered};
+use super::log::{
+    self,
+    recovery::{self, Recovered},
+};
 use super::media::{LocalMedia, Media};
 use super::memtable::Memtable;
 use super::options::{Durability, StoreOptions};
@@ -22,6 +25,7 @@ use super::sync::Syncer;
 use super::view::{Snapshot, Store};
 use super::workers;
 use super::writer::Writer;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -83,10 +87,12 @@ impl DiskStore {
     pub fn open_on(
         media: Arc<dyn Media>,
         directory: &Path,
-        options: StoreOptions,
+        mut options: StoreOptions,
     ) -> Result<Self, StoreError> {
         options.check()?;
         let lock = StoreLock::take(directory)?;
+        let space = media.space(directory);
+        options.fit(space.map_or(u64::MAX, |space| space.capacity_bytes));
         let state = open_state(&media, directory, &options)?;
         let view = state.view()?;
         let (recovered, memtable) = recover(&*media, directory, &view)?;
@@ -107,7 +113,12 @@ impl DiskStore {
 
     /// Whether space is so low that the caller should refuse whatever makes the store grow, so that
     /// files can still be removed.
+    ///
+    /// Looked at after commits; while it is low, anew each time, since then no commits come.
     pub fn is_space_low(&self) -> bool {
+        if self.core.space_low.load(Ordering::Relaxed) {
+            self.core.measure_space();
+        }
         self.core.space_low.load(Ordering::Relaxed)
     }
 
@@ -129,6 +140,13 @@ impl DiskStore {
         for worker in self.workers.drain(..) {
             worker.join().expect("the store's threads do not panic");
         }
+    }
+}
+
+impl fmt::Debug for DiskStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = &self.core.directory;
+        formatter.debug_struct("DiskStore").field("directory", directory).finish_non_exhaustive()
     }
 }
 
@@ -190,6 +208,8 @@ impl Core {
     /// an earlier failed sync left unwritten do not matter any more.
     fn take_over(&self, recovered: Recovered) -> Result<(), StoreError> {
         self.measure_space();
+        let named = self.media.sync_directory(&self.directory);
+        named.map_err(|error| StoreError::io("sync", &self.directory, error))?;
         let own = self.lock_writer().segment_path().to_path_buf();
         let mut segments = recovered.segments;
         segments.retain(|path| *path != own);
@@ -246,8 +266,8 @@ impl Core {
 
     /// Looks at the free space.
     pub(crate) fn measure_space(&self) {
-        let free_bytes = self.media.free_bytes(&self.directory);
-        let low = free_bytes.is_ok_and(|free_bytes| free_bytes < self.options.free_bytes_low());
+        let space = self.media.space(&self.directory);
+        let low = space.is_ok_and(|space| space.free_bytes < self.options.free_bytes_low());
         self.space_low.store(low, Ordering::Relaxed);
     }
 
@@ -297,6 +317,10 @@ fn open_state(
     options: &StoreOptions,
 ) -> Result<StateStore, StoreError> {
     let store_id = random(directory)?;
+    if !StateStore::exists(directory)? && !log::segments_in(directory)?.is_empty() {
+        let damage = "its log is there, but its state file is missing".to_owned();
+        return Err(StoreError::Corrupt { path: directory.to_path_buf(), damage });
+    }
     StateStore::open(media.clone(), directory, options.cache_bytes, store_id)
 }
 

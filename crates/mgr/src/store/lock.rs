@@ -8,7 +8,15 @@ use std::path::Path;
 /// Held while a store is open.
 #[derive(Debug)]
 pub(crate) struct StoreLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for StoreLock {
+    /// Closing the file is not enough: a process forked meanwhile has it open until it execs.
+    fn drop(&mut self) {
+        // A lock that cannot be given back ends with the process.
+        let _ = self.file.unlock();
+    }
 }
 
 impl StoreLock {
@@ -23,7 +31,7 @@ impl StoreLock {
         match file.try_lock() {
             Ok(()) => {
                 sign(&mut file).map_err(failed)?;
-                Ok(Self { _file: file })
+                Ok(Self { file })
             }
             Err(TryLockError::WouldBlock) => Err(StoreError::InUse {
                 directory: directory.to_path_buf(),

@@ -13,4 +13,4 @@ pub(crate) mod format;
 pub(crate) mod recovery;
 mod segment;
 
-pub(crate) use segment::{AppendError, Segment};
+pub(crate) use segment::{AppendError, Segment, segments_in};

@@ -18,8 +18,17 @@ pub trait Media: Debug + Send + Sync {
     /// Makes the names in `directory` survive a power loss.
     fn sync_directory(&self, directory: &Path) -> io::Result<()>;
 
-    /// How many bytes may still be written below `directory`.
-    fn free_bytes(&self, directory: &Path) -> io::Result<u64>;
+    /// The size of the disk that `directory` is on, and how much of it is free.
+    fn space(&self, directory: &Path) -> io::Result<Space>;
+}
+
+/// How large a disk is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Space {
+    /// In all.
+    pub capacity_bytes: u64,
+    /// May still be written.
+    pub free_bytes: u64,
 }
 
 /// One open file.
@@ -77,9 +86,12 @@ impl Media for LocalMedia {
         File::open(directory)?.sync_all()
     }
 
-    fn free_bytes(&self, directory: &Path) -> io::Result<u64> {
+    fn space(&self, directory: &Path) -> io::Result<Space> {
         let space = rustix::fs::statvfs(directory)?;
-        Ok(space.f_bavail.saturating_mul(space.f_frsize))
+        Ok(Space {
+            capacity_bytes: space.f_blocks.saturating_mul(space.f_frsize),
+            free_bytes: space.f_bavail.saturating_mul(space.f_frsize),
+        })
     }
 }
 

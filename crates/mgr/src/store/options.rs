@@ -21,7 +21,8 @@ pub struct StoreOptions {
     /// How long a group waits for its sync under [`Durability::Local`], in milliseconds. The sync
     /// itself takes time too, and the promise is one second for both.
     pub sync_delay_ms: u64,
-    /// A log of this size is checkpointed. Larger: fewer checkpoints, longer recovery.
+    /// A log of this size is checkpointed. Larger: fewer checkpoints, longer recovery. At most a
+    /// thirty-second of the disk is used, whatever this says.
     pub log_bytes_max: u64,
     /// A memtable of this size is checkpointed. Two of them may be in memory at a time.
     pub memtable_bytes_max: usize,
@@ -36,8 +37,8 @@ impl Default for StoreOptions {
         Self {
             durability: Durability::Local,
             sync_delay_ms: 500,
-            log_bytes_max: 64 << 20,
-            memtable_bytes_max: 160 << 20,
+            log_bytes_max: 32 << 20,
+            memtable_bytes_max: 80 << 20,
             cache_bytes: 256 << 20,
             commit_wait_ms_max: 5_000,
         }
@@ -48,7 +49,7 @@ impl StoreOptions {
     /// Refuses what could not work.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
         check("sync_delay_ms", self.sync_delay_ms, 0, 900)?;
-        check("log_bytes_max", self.log_bytes_max, 4 << 10, 1 << 30)?;
+        check("log_bytes_max", self.log_bytes_max, LOG_BYTES_MIN, 1 << 30)?;
         check("memtable_bytes_max", self.memtable_bytes_max as u64, 4 << 10, 16 << 30)?;
         check("commit_wait_ms_max", self.commit_wait_ms_max, 1, 60_000)
     }
@@ -61,12 +62,21 @@ impl StoreOptions {
         Duration::from_millis(self.commit_wait_ms_max)
     }
 
+    /// A small disk gets a small log, so that the reserve below is a small part of it.
+    pub(crate) fn fit(&mut self, capacity_bytes: u64) {
+        let fitting = (capacity_bytes / 32).max(LOG_BYTES_MIN);
+        self.log_bytes_max = self.log_bytes_max.min(fitting);
+    }
+
     /// Below this much free space only changes that free some should be let in: room for the log to
     /// fill, a checkpoint to write new pages, and the log after it.
     pub(crate) fn free_bytes_low(&self) -> u64 {
         self.log_bytes_max * 4
     }
 }
+
+/// Below this a checkpoint would follow every few commits.
+const LOG_BYTES_MIN: u64 = 4 << 10;
 
 fn check(option: &'static str, value: u64, min: u64, max: u64) -> Result<(), StoreError> {
     if (min..=max).contains(&value) {

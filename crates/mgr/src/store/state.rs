@@ -1,4 +1,8 @@
 //! The state file: all that checkpoints have taken over from the log, in redb.
+//!
+//! redb checks its pages only when it repairs a file, and panics on some damaged ones. So every call
+//! into it goes through [`contained`]: a damaged file is an error of the request that met it, and
+//! the manager lives on.
 
 use super::batch::{Change, Sequence};
 use super::error::StoreError;
@@ -9,14 +13,15 @@ use super::view::KeyRange;
 use redb::{Database, ReadOnlyTable, ReadableDatabase, Table, TableDefinition, WriteTransaction};
 use std::fs;
 use std::ops::Bound;
-use std::path::{Path, PathBuf};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The state file, open for checkpoints.
 #[derive(Debug)]
 pub(crate) struct StateStore {
     media: Arc<dyn Media>,
-    path: PathBuf,
+    path: Arc<Path>,
     cache_bytes: usize,
     /// `None` only while it could not be opened again after a failure.
     database: Option<Database>,
@@ -25,6 +30,7 @@ pub(crate) struct StateStore {
 /// The state as of one checkpoint: a read transaction and its table, kept until nobody looks.
 pub(crate) struct StateView {
     entries: ReadOnlyTable<&'static [u8], &'static [u8]>,
+    path: Arc<Path>,
     /// The last group that is in it.
     pub(crate) applied: Sequence,
     /// Told apart from every other store by this.
@@ -39,25 +45,36 @@ impl StateStore {
         cache_bytes: usize,
         new_store_id: u64,
     ) -> Result<Self, StoreError> {
-        let path = directory.join(FILE_NAME);
+        let path = directory.join(FILE_NAME).into();
         let mut state = Self { media, path, cache_bytes, database: None };
-        if !state.path.exists() {
+        if !Self::exists(directory)? {
             state.create(directory, new_store_id)?;
         }
         state.reopen()?;
         Ok(state)
     }
 
+    /// Whether there is a state file in `directory`.
+    pub(crate) fn exists(directory: &Path) -> Result<bool, StoreError> {
+        let path = directory.join(FILE_NAME);
+        path.try_exists().map_err(|error| StoreError::io("find", &path, error))
+    }
+
     /// Opens the file again after a failure: redb refuses everything once one write has failed,
     /// and its file is as the last checkpoint left it.
     pub(crate) fn reopen(&mut self) -> Result<(), StoreError> {
-        self.database = None;
-        self.database = Some(self.open_file(&self.path)?);
+        self.close();
+        let path = self.path.clone();
+        self.database = Some(contained(&path, || self.open_file(&path))?);
         Ok(())
     }
 
     /// The state as of the last checkpoint.
     pub(crate) fn view(&self) -> Result<StateView, StoreError> {
+        contained(&self.path, || self.read_view())
+    }
+
+    fn read_view(&self) -> Result<StateView, StoreError> {
         let read = self.database()?.begin_read().map_err(reading)?;
         let facts = read.open_table(FACTS).map_err(reading)?;
         let fact = |name| {
@@ -66,7 +83,8 @@ impl StateStore {
         };
         self.check_version(fact(FORMAT)?)?;
         let entries = read.open_table(ENTRIES).map_err(reading)?;
-        Ok(StateView { entries, applied: fact(APPLIED)?, store_id: fact(STORE_ID)? })
+        let (applied, store_id) = (fact(APPLIED)?, fact(STORE_ID)?);
+        Ok(StateView { entries, path: self.path.clone(), applied, store_id })
     }
 
     /// Takes over the changes of `memtable`, which end with group `last`, and syncs: all or none.
@@ -75,6 +93,11 @@ impl StateStore {
         memtable: &Memtable,
         last: Sequence,
     ) -> Result<StateView, StoreError> {
+        contained(&self.path, || self.write_changes(memtable, last))?;
+        self.view()
+    }
+
+    fn write_changes(&self, memtable: &Memtable, last: Sequence) -> Result<(), StoreError> {
         let write = self.begin_write()?;
         {
             let mut entries = write.open_table(ENTRIES).map_err(writing)?;
@@ -82,16 +105,17 @@ impl StateStore {
             let mut facts = write.open_table(FACTS).map_err(writing)?;
             facts.insert(APPLIED, last).map_err(writing)?;
         }
-        write.commit().map_err(writing)?;
-        self.view()
+        write.commit().map_err(writing)
     }
 
     /// A new file gets its name when it is complete, so that no crash leaves half a store.
     fn create(&self, directory: &Path, store_id: u64) -> Result<(), StoreError> {
         let unfinished = directory.join(UNFINISHED_NAME);
+        let emptied = self.media.open(&unfinished).and_then(|file| file.set_len(0));
+        emptied.map_err(|error| StoreError::io("create", &unfinished, error))?;
         let created = Self {
             media: self.media.clone(),
-            path: unfinished.clone(),
+            path: unfinished.as_path().into(),
             cache_bytes: 0,
             database: Some(self.open_file(&unfinished)?),
         };
@@ -139,35 +163,79 @@ impl StateStore {
         if found == FORMAT_VERSION {
             return Ok(());
         }
-        Err(StoreError::UnknownVersion { path: self.path.clone(), found, known: FORMAT_VERSION })
+        Err(StoreError::UnknownVersion {
+            path: self.path.to_path_buf(),
+            found,
+            known: FORMAT_VERSION,
+        })
     }
 
     fn corrupt(&self, damage: &str) -> StoreError {
-        StoreError::Corrupt { path: self.path.clone(), damage: damage.to_owned() }
+        StoreError::Corrupt { path: self.path.to_path_buf(), damage: damage.to_owned() }
+    }
+
+    fn close(&mut self) {
+        let database = self.database.take();
+        // What it could not write is still in the log.
+        let _ = contained(&self.path, || {
+            drop(database);
+            Ok(())
+        });
+    }
+}
+
+impl Drop for StateStore {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 
 impl StateView {
     /// The value of `key`.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let value = self.entries.get(key).map_err(reading)?;
-        Ok(value.map(|value| value.value().to_vec()))
+        contained(&self.path, || {
+            let value = self.entries.get(key).map_err(reading)?;
+            Ok(value.map(|value| value.value().to_vec()))
+        })
     }
 
     /// The entries of `range` in order, as a layer without deletions.
-    pub(crate) fn scan(&self, range: &KeyRange) -> Layer<'static> {
+    pub(crate) fn scan(&self, range: &KeyRange) -> Layer<'_> {
         if range.is_empty() {
             return Box::new(std::iter::empty());
         }
         let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        match self.entries.range::<&[u8]>((Bound::Included(range.start.as_slice()), end)) {
-            Ok(entries) => Box::new(entries.map(|entry| {
-                let (key, value) = entry.map_err(reading)?;
-                Ok(Change { key: key.value().to_vec(), value: Some(value.value().to_vec()) })
-            })),
-            Err(error) => Box::new(std::iter::once(Err(reading(error)))),
+        let bounds = (Bound::Included(range.start.as_slice()), end);
+        let entries = || self.entries.range::<&[u8]>(bounds).map_err(reading);
+        match contained(&self.path, entries) {
+            Ok(mut entries) => Box::new(std::iter::from_fn(move || self.next(&mut entries))),
+            Err(error) => Box::new(std::iter::once(Err(error))),
         }
     }
+
+    fn next(&self, entries: &mut Entries) -> Option<Result<Change, StoreError>> {
+        let next = contained(&self.path, || {
+            let Some(entry) = entries.next() else { return Ok(None) };
+            let (key, value) = entry.map_err(reading)?;
+            let (key, value) = (key.value().to_vec(), value.value().to_vec());
+            Ok(Some(Change { key, value: Some(value) }))
+        });
+        next.transpose()
+    }
+}
+
+/// Runs `work` in redb; a panic there means that the file at `path` is damaged.
+///
+/// Nothing of ours is left half done by the panic: what `work` borrows is only redb's, whose own
+/// locks then refuse further use, and which is opened anew after a failure.
+fn contained<T>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let damage = "redb found an impossible page in it".to_owned();
+        Err(StoreError::Corrupt { path: path.to_path_buf(), damage })
+    })
 }
 
 fn change(
@@ -190,8 +258,11 @@ fn writing(source: impl Into<redb::Error>) -> StoreError {
     StoreError::state("write", source)
 }
 
+/// A scan of the entries.
+type Entries = redb::Range<'static, &'static [u8], &'static [u8]>;
+
 /// The state file's name.
-pub(crate) const FILE_NAME: &str = "state.redb";
+const FILE_NAME: &str = "state.redb";
 
 /// Its name until it is complete.
 const UNFINISHED_NAME: &str = "state.redb.new";

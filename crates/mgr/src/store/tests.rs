@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A small seeded generator (splitmix64). Its seed is printed by whoever fails.
+#[derive(Debug)]
 struct Random(u64);
 
 impl Random {
@@ -62,6 +63,12 @@ impl Random {
         }
         group
     }
+}
+
+/// A directory in memory if there is one: hundreds of stores are opened here, and what a sync really
+/// does is modelled, not measured.
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
 fn small() -> StoreOptions {
@@ -126,7 +133,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 
 #[test]
 fn a_second_open_is_refused_until_the_first_ends() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let store = DiskStore::open(directory.path(), small()).unwrap();
     let refused = DiskStore::open(directory.path(), small()).map(drop).unwrap_err();
     assert!(matches!(refused, StoreError::InUse { .. }));
@@ -137,7 +144,7 @@ fn a_second_open_is_refused_until_the_first_ends() {
 
 #[test]
 fn what_the_log_cannot_hold_is_refused_before_it_is_written() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let store = DiskStore::open(directory.path(), small()).unwrap();
     let mut group = one("before", "x");
     group.put(vec![b'k'; KEY_BYTES_MAX + 1], "");
@@ -161,7 +168,7 @@ fn what_the_log_cannot_hold_is_refused_before_it_is_written() {
 
 #[test]
 fn options_that_cannot_work_are_refused() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let options = StoreOptions { sync_delay_ms: 1_500, ..StoreOptions::default() };
     let refused = DiskStore::open(directory.path(), options).map(drop).unwrap_err();
     assert_eq!(refused.to_string(), "store option sync_delay_ms is 1500, allowed is 0 to 900");

@@ -94,8 +94,10 @@ impl Checkpointer {
     fn check_space(&self, job: &Job) -> Result<(), StoreError> {
         let needed = job.memtable.bytes() as u64 * 2;
         let directory = &self.core.directory;
-        match self.core.media.free_bytes(directory) {
-            Ok(free) if free < needed => Err(StoreError::NoSpace { directory: directory.clone() }),
+        match self.core.media.space(directory) {
+            Ok(space) if space.free_bytes < needed => {
+                Err(StoreError::NoSpace { directory: directory.clone() })
+            }
             _ => Ok(()),
         }
     }

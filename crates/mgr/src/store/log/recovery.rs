@@ -47,8 +47,11 @@ pub(crate) fn recover(
     for first in recovery.firsts.drain(..obsolete) {
         recovered.obsolete.push(segment_path(directory, first));
     }
-    recovery.check_start()?;
-    recovery.read(&mut recovered)?;
+    if recovery.check_start()? {
+        recovery.read(&mut recovered)?;
+    } else {
+        recovery.drop_all(&mut recovered)?;
+    }
     Ok(recovered)
 }
 
@@ -80,15 +83,28 @@ struct End {
 }
 
 impl Recovery<'_> {
-    fn check_start(&self) -> Result<(), StoreError> {
+    /// Whether the log begins where the state file ends.
+    fn check_start(&self) -> Result<bool, StoreError> {
         let expected = self.applied + 1;
-        let damage = match self.firsts.first() {
-            Some(first) if *first <= expected => return Ok(()),
-            None if self.applied == 0 => return Ok(()),
-            Some(first) => format!("its log begins with group {first} instead of {expected}"),
-            None => format!("its log is missing, which should hold groups from {expected} on"),
-        };
-        Err(StoreError::Corrupt { path: self.directory.to_path_buf(), damage })
+        if self.firsts.is_empty() && self.applied > 0 {
+            let damage = format!("its log is missing, which should hold groups from {expected} on");
+            return Err(StoreError::Corrupt { path: self.directory.to_path_buf(), damage });
+        }
+        Ok(self.firsts.first().is_none_or(|first| *first <= expected))
+    }
+
+    /// The beginning of the log is not there. If nothing behind knew it to be safe, a power loss
+    /// took its name before it was synced, and all of the log goes with it.
+    fn drop_all(&self, recovered: &mut Recovered) -> Result<(), StoreError> {
+        let (first, expected) = (self.firsts[0], self.applied + 1);
+        let claims = self.claims_from(0)?;
+        if claims.synced >= expected {
+            let damage = format!("its log begins with group {first} instead of {expected}");
+            return Err(StoreError::Corrupt { path: self.directory.to_path_buf(), damage });
+        }
+        recovered.records_lost = claims.records;
+        recovered.last = self.applied;
+        self.remove_from(0)
     }
 
     fn read(&mut self, recovered: &mut Recovered) -> Result<(), StoreError> {
@@ -196,7 +212,14 @@ impl Recovery<'_> {
         end: &End,
     ) -> Result<Claims, StoreError> {
         let mut claims = contents.claims_behind(end.offset, end.next);
-        for later in position + 1..self.firsts.len() {
+        claims.merge(self.claims_from(position + 1)?);
+        Ok(claims)
+    }
+
+    /// What the segments from `position` on say.
+    fn claims_from(&self, position: usize) -> Result<Claims, StoreError> {
+        let mut claims = Claims::default();
+        for later in position..self.firsts.len() {
             let contents = self.load(later)?;
             claims.merge(contents.claims_behind(HEADER_BYTES, self.firsts[later] - 1));
             claims.synced = claims.synced.max(contents.header.map_or(0, |header| header.synced));
@@ -213,9 +236,7 @@ impl Recovery<'_> {
         recovered: &mut Recovered,
     ) -> Result<(), StoreError> {
         recovered.bytes_cut = (contents.bytes.len() - end.offset) as u64;
-        for later in self.firsts[position + 1..].iter().rev() {
-            self.remove(&segment_path(self.directory, *later))?;
-        }
+        self.remove_from(position + 1)?;
         if contents.header.is_none() {
             self.remove(&contents.path)?;
         } else {
@@ -223,6 +244,18 @@ impl Recovery<'_> {
             cut.map_err(|error| StoreError::io("cut off the end of", &contents.path, error))?;
             self.keep(contents, recovered)?;
         }
+        self.sync_directory()
+    }
+
+    /// Removes the segments from `position` on, the last one first: what is left never has a hole.
+    fn remove_from(&self, position: usize) -> Result<(), StoreError> {
+        for later in self.firsts[position..].iter().rev() {
+            self.remove(&segment_path(self.directory, *later))?;
+        }
+        self.sync_directory()
+    }
+
+    fn sync_directory(&self) -> Result<(), StoreError> {
         let synced = self.media.sync_directory(self.directory);
         synced.map_err(|error| StoreError::io("sync", self.directory, error))
     }

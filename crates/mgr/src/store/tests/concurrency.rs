@@ -8,7 +8,7 @@ use std::thread;
 /// same for every key.
 #[test]
 fn readers_see_whole_groups_only_and_never_go_back() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let store = DiskStore::open(directory.path(), small()).unwrap();
     let stop = AtomicBool::new(false);
     store.commit(uniform(0)).unwrap();
@@ -67,7 +67,7 @@ const KEYS: u8 = 100;
 
 #[test]
 fn commits_from_many_threads_all_happen_once() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let store = DiskStore::open(directory.path(), small()).unwrap();
     thread::scope(|scope| {
         for thread in 0..4_u8 {

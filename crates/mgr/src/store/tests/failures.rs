@@ -1,10 +1,10 @@
 //! Disks that are full or failing under an open store, and crashes between the steps of a
 //! checkpoint.
 
-use super::faults::{EIO, ENOSPC, FaultyMedia, Moment};
+use super::faults::{EIO, ENOSPC, FaultyMedia};
 use super::*;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 
 fn open(media: &FaultyMedia, directory: &Path, options: StoreOptions) -> DiskStore {
     DiskStore::open_on(Arc::new(media.clone()), directory, options).unwrap()
@@ -12,7 +12,7 @@ fn open(media: &FaultyMedia, directory: &Path, options: StoreOptions) -> DiskSto
 
 #[test]
 fn a_commit_that_fails_at_any_byte_leaves_nothing_and_the_next_one_works() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let media = FaultyMedia::default();
     let store = open(&media, directory.path(), StoreOptions::default());
     let mut model = Model::new();
@@ -27,28 +27,28 @@ fn a_commit_that_fails_at_any_byte_leaves_nothing_and_the_next_one_works() {
         store.commit(group.clone()).unwrap();
         apply(&mut model, group);
     }
-    let copy = tempfile::tempdir().unwrap();
+    let copy = scratch();
     copy_store(directory.path(), copy.path());
     assert_eq!(contents(&DiskStore::open(copy.path(), small()).unwrap()), model);
 }
 
 #[test]
 fn short_writes_are_gone_on_with() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let media = FaultyMedia::default();
     let store = open(&media, directory.path(), small());
     for most in [1, 7, 100] {
         media.faults().write_bytes_max.store(most, Ordering::SeqCst);
         store.commit(one(&format!("{most}"), "value")).unwrap();
     }
-    let copy = tempfile::tempdir().unwrap();
+    let copy = scratch();
     copy_store(directory.path(), copy.path());
     assert_eq!(contents(&DiskStore::open(copy.path(), small()).unwrap()).len(), 3);
 }
 
 #[test]
 fn a_partial_record_that_cannot_be_cut_off_ends_all_commits() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let media = FaultyMedia::default();
     let store = open(&media, directory.path(), StoreOptions::default());
     store.commit(one("a", "1")).unwrap();
@@ -66,7 +66,7 @@ fn a_partial_record_that_cannot_be_cut_off_ends_all_commits() {
 
 #[test]
 fn a_failed_sync_is_sticky_until_the_store_is_opened_anew() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let media = FaultyMedia::default();
     let store = open(&media, directory.path(), StoreOptions::default());
     store.commit(one("a", "1")).unwrap();
@@ -85,7 +85,7 @@ fn a_failed_sync_is_sticky_until_the_store_is_opened_anew() {
 
 #[test]
 fn a_failed_sync_in_the_background_is_sticky_too() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let media = FaultyMedia::default();
     let options = StoreOptions { sync_delay_ms: 1, ..StoreOptions::default() };
     let store = open(&media, directory.path(), options);
@@ -96,7 +96,7 @@ fn a_failed_sync_in_the_background_is_sticky_too() {
 
 #[test]
 fn a_strict_commit_whose_sync_fails_is_not_visible() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let media = FaultyMedia::default();
     let options = StoreOptions { durability: Durability::Strict, ..StoreOptions::default() };
     let store = open(&media, directory.path(), options);
@@ -108,7 +108,7 @@ fn a_strict_commit_whose_sync_fails_is_not_visible() {
 #[test]
 fn a_checkpoint_that_fails_is_tried_again_while_reads_and_commits_go_on() {
     for errno in [EIO, ENOSPC] {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = scratch();
         let media = FaultyMedia::default();
         let store = open(&media, directory.path(), StoreOptions::default());
         store.commit(one("a", "1")).unwrap();
@@ -136,7 +136,7 @@ fn a_checkpoint_that_fails_is_tried_again_while_reads_and_commits_go_on() {
 
 #[test]
 fn without_space_a_checkpoint_is_not_begun_and_the_caller_is_warned() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let media = FaultyMedia::default();
     let options = StoreOptions { sync_delay_ms: 1, commit_wait_ms_max: 50, ..small() };
     let store = open(&media, directory.path(), options);
@@ -147,23 +147,19 @@ fn without_space_a_checkpoint_is_not_begun_and_the_caller_is_warned() {
     let overloaded = store.checkpoint().unwrap_err().to_string();
     assert!(overloaded.contains("no space left"), "{overloaded}");
     media.faults().heal();
+    assert!(!store.is_space_low());
     eventually("the checkpoint", || store.status().checkpointed == 1);
     store.commit(one("b", "2")).unwrap();
-    eventually("the end of the warning", || !store.is_space_low());
 }
 
 #[test]
 fn commits_wait_for_a_slow_checkpoint_but_not_for_ever_and_memory_stays_bounded() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let media = FaultyMedia::default();
     let options = StoreOptions { commit_wait_ms_max: 100, ..small() };
     let store = open(&media, directory.path(), options);
-    let (release, released) = mpsc::channel::<()>();
-    media.faults().set_hook(move |moment, path| {
-        if moment == Moment::Write && path.ends_with("state.redb") {
-            let _ = released.recv();
-        }
-    });
+    let gate = media.faults().block_checkpoints();
+    let closed = gate.write().unwrap();
     let mut committed = 0;
     let refused = loop {
         match store.commit(one(&format!("{committed}"), &"x".repeat(200))) {
@@ -175,7 +171,7 @@ fn commits_wait_for_a_slow_checkpoint_but_not_for_ever_and_memory_stays_bounded(
     assert!(committed < 100, "{committed} groups of 200 bytes in two logs of 4 KiB");
     assert_eq!(contents(&store).len(), committed);
     assert!(store.status().checkpointing);
-    drop(release);
+    drop(closed);
     eventually("room", || store.commit(one("more", "x")).is_ok());
     assert_eq!(contents(&store).len(), committed + 1);
 }
@@ -184,7 +180,7 @@ fn commits_wait_for_a_slow_checkpoint_but_not_for_ever_and_memory_stays_bounded(
 /// each is what a kill at that moment leaves, and must open with every group committed by then.
 #[test]
 fn a_kill_between_any_two_steps_loses_nothing() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let images = Arc::new(Mutex::new(Vec::new()));
     let media = FaultyMedia::default();
     let store = open(&media, directory.path(), StoreOptions::default());
@@ -193,7 +189,7 @@ fn a_kill_between_any_two_steps_loses_nothing() {
         let (images, committed) = (images.clone(), committed.clone());
         let from = directory.path().to_path_buf();
         media.faults().set_hook(move |moment, path| {
-            let image = tempfile::tempdir().unwrap();
+            let image = scratch();
             copy_store(&from, image.path());
             let groups = committed.load(Ordering::SeqCst);
             images.lock().unwrap().push((image, groups, format!("{moment:?} {path:?}")));

@@ -1,12 +1,12 @@
 //! Files that fail on request: writes after so many bytes, short writes, syncs, removals; and a
 //! hook at the moments between which a crash makes a difference.
 
-use crate::store::{LocalMedia, Media, MediaFile};
+use crate::store::{LocalMedia, Media, MediaFile, Space};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 /// The local file system with faults.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Faults {
     pub(super) sync_errno: AtomicUsize,
     /// Whether a file cannot be cut.
     pub(super) cut_fails: AtomicBool,
-    /// What `free_bytes` says if not 0.
+    /// How many bytes are said to be free, if not 0.
     pub(super) free_bytes: AtomicU64,
     /// How many syncs of files there were.
     pub(super) syncs: AtomicUsize,
@@ -35,7 +35,7 @@ pub(super) struct Faults {
 }
 
 /// Called before the store does something.
-pub(super) type Hook = Box<dyn FnMut(Moment, &Path) + Send>;
+pub(super) type Hook = Arc<dyn Fn(Moment, &Path) + Send + Sync>;
 
 /// When the hook is called.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -71,12 +71,26 @@ impl Faults {
         self.free_bytes.store(0, Ordering::SeqCst);
     }
 
-    pub(super) fn set_hook(&self, hook: impl FnMut(Moment, &Path) + Send + 'static) {
-        *self.hook.lock().unwrap() = Some(Box::new(hook));
+    pub(super) fn set_hook(&self, hook: impl Fn(Moment, &Path) + Send + Sync + 'static) {
+        *self.hook.lock().unwrap() = Some(Arc::new(hook));
     }
 
+    /// Writes to the state file wait until the returned lock is free.
+    pub(super) fn block_checkpoints(&self) -> Arc<RwLock<()>> {
+        let gate = Arc::new(RwLock::new(()));
+        let entered = gate.clone();
+        self.set_hook(move |moment, path| {
+            if moment == Moment::Write && path.ends_with("state.redb") {
+                drop(entered.read());
+            }
+        });
+        gate
+    }
+
+    /// The hook may block, so no lock is held while it runs.
     fn at(&self, moment: Moment, path: &Path) {
-        if let Some(hook) = self.hook.lock().unwrap().as_mut() {
+        let hook = self.hook.lock().unwrap().clone();
+        if let Some(hook) = hook {
             hook(moment, path);
         }
     }
@@ -120,10 +134,11 @@ impl Media for FaultyMedia {
         LocalMedia.sync_directory(directory)
     }
 
-    fn free_bytes(&self, directory: &Path) -> io::Result<u64> {
+    fn space(&self, directory: &Path) -> io::Result<Space> {
+        let space = LocalMedia.space(directory)?;
         match self.faults.free_bytes.load(Ordering::SeqCst) {
-            0 => LocalMedia.free_bytes(directory),
-            bytes => Ok(bytes),
+            0 => Ok(space),
+            free_bytes => Ok(Space { free_bytes, ..space }),
         }
     }
 }

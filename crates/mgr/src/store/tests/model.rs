@@ -14,7 +14,7 @@ struct History {
 
 impl History {
     fn begin(options: StoreOptions) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = scratch();
         let store = Some(DiskStore::open(directory.path(), options.clone()).unwrap());
         Self { directory, options, store, model: Model::new(), snapshots: Vec::new() }
     }
@@ -50,7 +50,7 @@ impl History {
 
     fn reopen_after_kill(&mut self) {
         self.snapshots.clear();
-        let copy = tempfile::tempdir().unwrap();
+        let copy = scratch();
         copy_store(self.directory.path(), copy.path());
         self.store = None;
         self.directory = copy;
@@ -144,7 +144,7 @@ fn agrees_with_a_map_when_strict() {
 
 #[test]
 fn a_snapshot_outlives_checkpoints_that_replace_all_it_shows() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let store = DiskStore::open(directory.path(), small()).unwrap();
     store.commit(one("a", "old")).unwrap();
     let before = store.snapshot();

@@ -1,23 +1,34 @@
-//! Power losses: of each log segment only what was synced is sure to be left.
+//! Power losses: only what was synced is sure to be left.
 //!
-//! The disk is modelled by [`PowerMedia`], which remembers what was synced of every file and which
-//! names were. An image of it keeps the synced bytes, and an arbitrary part of the rest: bytes may
-//! be gone from any point on, or be zeros in the middle with later ones present.
+//! [`PowerMedia`] remembers what was synced of every file and which names were. An image of it keeps
+//! that, and an arbitrary part of the rest: a log may end anywhere or have zeros in the middle with
+//! later bytes present, of the state file any of the pages written since may be new or old.
 
 use super::*;
-use crate::store::{LocalMedia, Media, MediaFile};
+use crate::store::{LocalMedia, Media, MediaFile, Space};
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Debug, Default)]
 struct PowerMedia {
-    disk: Arc<Mutex<Disk>>,
+    disk: Arc<Disk>,
 }
 
 #[derive(Debug, Default)]
 struct Disk {
+    files: Mutex<Files>,
+    /// Images taken within a checkpoint, with how many groups had been safe.
+    images: Mutex<Vec<(tempfile::TempDir, usize)>>,
+    /// How many groups the test knows to be safe.
+    safe: AtomicUsize,
+    random: Mutex<Option<Random>>,
+}
+
+#[derive(Debug, Default)]
+struct Files {
     /// Contents at the last sync, by path.
     synced: HashMap<PathBuf, Vec<u8>>,
     /// Whether the file's name is on the disk.
@@ -28,32 +39,42 @@ struct Disk {
 struct PowerFile {
     path: PathBuf,
     file: Arc<dyn MediaFile>,
-    disk: Arc<Mutex<Disk>>,
+    disk: Arc<Disk>,
 }
 
-impl PowerMedia {
+impl Disk {
     /// What a power loss now leaves of `directory`.
     fn lose_power(&self, directory: &Path, random: &mut Random) -> tempfile::TempDir {
-        let image = tempfile::tempdir().unwrap();
-        let disk = self.disk.lock().unwrap();
+        let image = scratch();
+        let files = self.files.lock().unwrap();
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
-            let named = disk.named.get(&path).copied().unwrap_or(true);
+            let named = files.named.get(&path).copied().unwrap_or(true);
             if path.ends_with("lock") || (!named && random.below(2) == 0) {
                 continue;
             }
-            let synced = disk.synced.get(&path).cloned().unwrap_or_default();
-            let written = fs::read(&path).unwrap();
-            let left =
-                if path.ends_with("state.redb") { synced } else { tear(synced, written, random) };
+            let synced = files.synced.get(&path).cloned().unwrap_or_default();
+            let tear = if path.ends_with("state.redb") { tear_pages } else { tear_tail };
+            let left = tear(synced, fs::read(&path).unwrap(), random);
             fs::write(image.path().join(path.file_name().unwrap()), left).unwrap();
         }
         image
     }
+
+    /// Takes an image now and then.
+    fn may_lose_power(&self, path: &Path) {
+        let mut random = self.random.lock().unwrap();
+        let Some(random) = random.as_mut().filter(|_| path.ends_with("state.redb")) else { return };
+        if random.below(6) == 0 {
+            let safe = self.safe.load(Ordering::SeqCst);
+            let image = self.lose_power(path.parent().unwrap(), random);
+            self.images.lock().unwrap().push((image, safe));
+        }
+    }
 }
 
-/// What is left of `written` when only `synced` is sure.
-fn tear(synced: Vec<u8>, mut written: Vec<u8>, random: &mut Random) -> Vec<u8> {
+/// A file that is only appended to, of which `synced` is sure.
+fn tear_tail(synced: Vec<u8>, mut written: Vec<u8>, random: &mut Random) -> Vec<u8> {
     let unsynced = written.len().saturating_sub(synced.len());
     if unsynced == 0 {
         return written;
@@ -70,14 +91,25 @@ fn tear(synced: Vec<u8>, mut written: Vec<u8>, random: &mut Random) -> Vec<u8> {
     written
 }
 
+/// A file of pages, each of which is as it was synced or as it was written since.
+fn tear_pages(synced: Vec<u8>, mut written: Vec<u8>, random: &mut Random) -> Vec<u8> {
+    for (page, old) in synced.chunks(4096).enumerate() {
+        let new = written.get_mut(page * 4096..page * 4096 + old.len());
+        if let Some(new) = new.filter(|_| random.below(2) == 0) {
+            new.copy_from_slice(old);
+        }
+    }
+    written
+}
+
 impl Media for PowerMedia {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn MediaFile>> {
         let new = !path.exists();
         let file = LocalMedia.open(path)?;
-        let mut disk = self.disk.lock().unwrap();
+        let mut files = self.disk.files.lock().unwrap();
         if new {
-            disk.synced.insert(path.to_path_buf(), Vec::new());
-            disk.named.insert(path.to_path_buf(), false);
+            files.synced.insert(path.to_path_buf(), Vec::new());
+            files.named.insert(path.to_path_buf(), false);
         }
         Ok(Arc::new(PowerFile { path: path.to_path_buf(), file, disk: self.disk.clone() }))
     }
@@ -87,18 +119,18 @@ impl Media for PowerMedia {
     }
 
     fn sync_directory(&self, directory: &Path) -> io::Result<()> {
-        let mut disk = self.disk.lock().unwrap();
-        disk.named.values_mut().for_each(|named| *named = true);
+        let mut files = self.disk.files.lock().unwrap();
+        files.named.values_mut().for_each(|named| *named = true);
         // The state file is created under another name.
-        let state = disk.synced.get(&directory.join("state.redb.new")).cloned();
+        let state = files.synced.get(&directory.join("state.redb.new")).cloned();
         if let Some(state) = state {
-            disk.synced.entry(directory.join("state.redb")).or_insert(state);
+            files.synced.entry(directory.join("state.redb")).or_insert(state);
         }
         Ok(())
     }
 
-    fn free_bytes(&self, _: &Path) -> io::Result<u64> {
-        Ok(u64::MAX)
+    fn space(&self, directory: &Path) -> io::Result<Space> {
+        LocalMedia.space(directory)
     }
 }
 
@@ -112,6 +144,7 @@ impl MediaFile for PowerFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        self.disk.may_lose_power(&self.path);
         self.file.write_at(bytes, offset)
     }
 
@@ -120,19 +153,22 @@ impl MediaFile for PowerFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.disk.may_lose_power(&self.path);
         let contents = fs::read(&self.path)?;
-        self.disk.lock().unwrap().synced.insert(self.path.clone(), contents);
+        self.disk.files.lock().unwrap().synced.insert(self.path.clone(), contents);
         Ok(())
     }
 }
 
-/// One life of a store: commits, syncs and checkpoints, then the power goes.
-fn live_and_lose_power(durability: Durability, random: &mut Random) {
-    let directory = tempfile::tempdir().unwrap();
+/// One life of a store: commits, syncs and checkpoints, then the power goes. Returns how many images
+/// were looked at.
+fn live_and_lose_power(durability: Durability, random: &mut Random) -> usize {
+    let directory = scratch();
     let media = PowerMedia::default();
     let options = StoreOptions { durability, sync_delay_ms: 900, ..small() };
     let store = DiskStore::open_on(Arc::new(media.clone()), directory.path(), options).unwrap();
-    let (mut states, mut safe) = (vec![Model::new()], 0);
+    *media.disk.random.lock().unwrap() = Some(Random(random.next()));
+    let mut states = vec![Model::new()];
     for _ in 0..random.below(60) {
         match random.below(12) {
             0 => store.sync().unwrap(),
@@ -140,20 +176,27 @@ fn live_and_lose_power(durability: Durability, random: &mut Random) {
             _ => {
                 let mut state = states.last().unwrap().clone();
                 let group = random.group();
-                store.commit(group.clone()).unwrap();
-                apply(&mut state, group);
+                apply(&mut state, group.clone());
                 states.push(state);
+                store.commit(group).unwrap();
                 if durability == Durability::Local {
                     continue;
                 }
             }
         }
-        safe = states.len() - 1;
+        media.disk.safe.store(states.len() - 1, Ordering::SeqCst);
     }
-    // A checkpoint that began by itself must not change files while the image is taken.
+    // A checkpoint that began by itself must not change files while the last image is taken.
     eventually("the checkpoint", || !store.status().checkpointing);
-    let image = media.lose_power(directory.path(), random);
-    let recovered = DiskStore::open(image.path(), small()).unwrap();
+    let safe = media.disk.safe.load(Ordering::SeqCst);
+    let mut images = std::mem::take(&mut *media.disk.images.lock().unwrap());
+    images.push((media.disk.lose_power(directory.path(), random), safe));
+    images.iter().for_each(|(image, safe)| check(image.path(), &states, *safe));
+    images.len()
+}
+
+fn check(image: &Path, states: &[Model], safe: usize) {
+    let recovered = DiskStore::open(image, small()).unwrap();
     let last = recovered.status().last as usize;
     assert!(last >= safe, "{last} groups are left, {safe} had been synced");
     assert_eq!(contents(&recovered), states[last], "a prefix of the commits");
@@ -162,22 +205,20 @@ fn live_and_lose_power(durability: Durability, random: &mut Random) {
 #[test]
 fn a_power_loss_takes_at_most_a_suffix_of_what_was_not_synced() {
     let mut random = Random::seeded("local");
-    for _ in 0..60 {
-        live_and_lose_power(Durability::Local, &mut random);
-    }
+    let images: usize = (0..60).map(|_| live_and_lose_power(Durability::Local, &mut random)).sum();
+    assert!(images > 200, "only {images} images");
 }
 
 #[test]
 fn a_power_loss_takes_nothing_from_a_strict_store() {
     let mut random = Random::seeded("strict");
-    for _ in 0..30 {
-        live_and_lose_power(Durability::Strict, &mut random);
-    }
+    let images: usize = (0..30).map(|_| live_and_lose_power(Durability::Strict, &mut random)).sum();
+    assert!(images > 60, "only {images} images");
 }
 
 #[test]
 fn unsynced_groups_are_synced_within_a_second() {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let store = DiskStore::open(directory.path(), StoreOptions::default()).unwrap();
     let begun = Instant::now();
     store.commit(one("a", "1")).unwrap();

@@ -28,7 +28,7 @@ fn numbered(group: u64) -> Batch {
 #[test]
 fn a_process_killed_at_any_time_loses_no_commit_that_returned() {
     let mut random = Random::seeded("kill");
-    let directory = tempfile::tempdir().unwrap();
+    let directory = scratch();
     let mut acknowledged = 0;
     for _ in 0..8 {
         acknowledged = acknowledged.max(run_and_kill(directory.path(), random.below(4_000)));
