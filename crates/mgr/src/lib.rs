@@ -8,7 +8,9 @@ pub mod locks;
 pub mod manager;
 pub mod namespace;
 pub mod permission;
+pub mod purge;
 pub mod record;
+pub mod space;
 pub mod store;
 
 mod ops;

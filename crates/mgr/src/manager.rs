@@ -12,6 +12,7 @@
 //! no writer thread to wake. Nothing is answered before its group is committed, and what is answered is
 //! visible to every snapshot taken from then on.
 
+mod background;
 mod backing;
 mod clock;
 mod figures;
@@ -28,6 +29,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
+pub use background::Background;
 pub use backing::Backing;
 pub use clock::{Clock, SystemClock};
 
@@ -40,7 +42,7 @@ use pvfs_wire::{Errno, Operation};
 
 use crate::clients::{Clients, Terms};
 use crate::execute::{Context, Policy, Random, dispatch};
-use crate::namespace::{Filesystem, FilesystemError, FormatOptions, Purge, purge_queue};
+use crate::namespace::{Filesystem, FilesystemError, FormatOptions};
 use crate::permission::Credentials;
 use crate::store::{Snapshot, Transaction};
 use figures::Figures;
@@ -173,11 +175,6 @@ impl Manager {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
     }
 
-    /// Which iods do not answer, for the status.
-    pub fn set_silent_iods(&self, names: Vec<String>) {
-        *self.silent_iods.lock().unwrap_or_else(PoisonError::into_inner) = names;
-    }
-
     /// Carries out an order that did not come over the network: a signal.
     pub fn order(&self, kind: OrderKind) {
         match kind {
@@ -192,16 +189,6 @@ impl Manager {
             }
         }
         tracing::warn!(manager = %self.name, ?kind, "order carried out");
-    }
-
-    /// Objects whose data are to be removed from iods.
-    pub fn purge_queue(&self, after: u64, entries_max: usize) -> Result<Vec<Purge>, Errno> {
-        purge_queue(&*self.store.snapshot(), &self.fs, after, entries_max)
-    }
-
-    /// These objects are gone from all their iods: forgets them with the next group.
-    pub fn purged(&self, objects: Vec<u64>) {
-        self.submit([Work::Purged(objects)]);
     }
 
     fn submit(&self, work: impl IntoIterator<Item = Work>) {

@@ -25,6 +25,7 @@ use crate::keys;
 use crate::locks::{Edit, LockTable, Place, WaiterId};
 use crate::namespace;
 use crate::permission::Credentials;
+use crate::purge::Purged;
 use crate::record::{Inode, Record};
 use crate::store::{StoreError, Transaction, View};
 
@@ -190,8 +191,8 @@ impl<'a, 'view> Group<'a, 'view> {
         match work {
             Work::Request(request) => self.request(request),
             Work::Clock => self.look_at_the_clock(),
-            Work::Purged(objects) => {
-                if let Err(error) = namespace::purged(&mut self.tx, objects) {
+            Work::Purged(entries) => {
+                if let Err(error) = self.tx.attempt(|tx| note_purged(tx, entries)) {
                     tracing::error!(%error, "purged objects stay in the queue");
                 }
             }
@@ -389,6 +390,20 @@ enum Refusal {
     Busy(u64),
     /// Anything else.
     Error(Errno),
+}
+
+fn note_purged(tx: &mut Transaction<'_>, entries: Vec<Purged>) -> Result<(), StoreError> {
+    let gone = entries.iter().filter(|entry| entry.left.is_none()).map(|entry| entry.object);
+    namespace::purged(tx, gone)?;
+    for Purged { object, left } in &entries {
+        let key = keys::purge(*object);
+        if let Some(left) = left
+            && tx.contains(&key)?
+        {
+            tx.put(key, left.encode());
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn fail_stopped(work: Work) {

@@ -81,8 +81,11 @@ impl Manager {
 
     fn figures(&self) -> Vec<(&'static str, u64)> {
         let counters = self.counters();
-        let mut figures =
-            vec![("objects", counters.objects), ("objects_purging", counters.purging)];
+        let mut figures = vec![
+            ("objects", counters.objects),
+            ("objects_purging", counters.purging),
+            ("opens", self.count_opens()),
+        ];
         let clients = self.clients();
         figures.push(("clients", clients.count() as u64));
         figures.push(("clients_without_connection", clients.gone_count() as u64));
@@ -94,8 +97,18 @@ impl Manager {
         figures
     }
 
+    /// Open files, as far as counted: nobody asks how many more than very many there are.
+    fn count_opens(&self) -> u64 {
+        let snapshot = self.store.snapshot();
+        let opens = snapshot.scan_prefix(&[keys::OPEN]).take(OPENS_COUNTED_MAX).count();
+        opens as u64
+    }
+
     fn counters(&self) -> Counters {
         let bytes = self.store.snapshot().get(keys::COUNTERS).ok().flatten();
         bytes.and_then(|bytes| Counters::decode(&bytes).ok()).unwrap_or_default()
     }
 }
+
+/// Counting more would take longer than a status may.
+const OPENS_COUNTED_MAX: usize = 100_000;

@@ -1,6 +1,13 @@
 //! The daemon without sockets: rounds go in by hand, replies come out at a desk, time is a number.
 
 mod exactly_once;
+mod failures;
+mod leases;
+mod locks;
+mod many_threads;
+mod orders;
+mod purging;
+mod truncations;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

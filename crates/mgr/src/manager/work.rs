@@ -12,6 +12,8 @@ use pvfs_net::service::{Peer, Request, Ticket};
 use pvfs_wire::Header;
 use pvfs_wire::token::Session;
 
+use crate::purge::Purged;
+
 /// A request that the writer executes.
 pub struct Pending {
     /// Who sent it.
@@ -34,8 +36,8 @@ pub enum Work {
     Request(Pending),
     /// Look at the clock: expire clients, end waits.
     Clock,
-    /// These objects are gone from all their iods.
-    Purged(Vec<u64>),
+    /// These objects are gone from iods.
+    Purged(Vec<Purged>),
 }
 
 impl Pending {
@@ -182,7 +184,7 @@ mod tests {
         let execute = |done: &mut Vec<u64>, group: Vec<Work>| {
             for work in group {
                 let Work::Purged(numbers) = work else { unreachable!("only numbers are put in") };
-                done.extend(numbers);
+                done.extend(numbers.into_iter().map(|purged| purged.object));
             }
         };
         std::thread::scope(|scope| {
@@ -190,7 +192,8 @@ mod tests {
                 let (line, execute) = (&line, &execute);
                 scope.spawn(move || {
                     for number in 0..5000 {
-                        line.submit([Work::Purged(vec![thread << 32 | number])], execute);
+                        let purged = Purged { object: thread << 32 | number, left: None };
+                        line.submit([Work::Purged(vec![purged])], execute);
                     }
                 });
             }

@@ -1,0 +1,130 @@
+//! Locks as clients see them: waits that end, connections that go, what a restart keeps.
+
+use super::*;
+
+fn lock(world: &World, kind: LockKind, start: u64, end: u64, wait_ms: u32) -> Lock {
+    let (handle, family) = (world.root(), LockFamily::Range);
+    Lock { handle, family, owner: 1, pid: 77, kind, start, end, wait_ms }
+}
+
+fn write(world: &World, wait_ms: u32) -> Lock {
+    lock(world, LockKind::Write, 0, 10, wait_ms)
+}
+
+#[test]
+fn a_wait_ends_with_the_lock_or_with_its_time() {
+    let world = World::new();
+    let (one, other) = (world.client(5), world.client(6));
+    world.call(&one, 0, &write(&world, 0)).unwrap();
+    assert_eq!(world.call(&other, 0, &write(&world, 0)), Err(Errno::EAGAIN));
+    let waiting = message(&write(&world, 1000), 0, 0);
+    world.send(&[(&other, &waiting)]);
+    world.pass_and_tick(0.9);
+    assert_eq!(world.reply(&other, &waiting), None);
+    world.pass_and_tick(0.2);
+    assert_eq!(world.status_of(&other, &waiting), Some(Errno::EAGAIN));
+    let waiting = message(&write(&world, 1000), 0, 0);
+    world.send(&[(&other, &waiting)]);
+    world.call(&one, 0, &lock(&world, LockKind::Unlock, 0, 10, 0)).unwrap();
+    assert_eq!(world.status_of(&other, &waiting), Some(OK));
+    assert_eq!(world.call(&one, 0, &write(&world, 0)), Err(Errno::EAGAIN));
+}
+
+/// A sender that gives up earlier than its lock is not kept waiting.
+#[test]
+fn a_wait_is_no_longer_than_its_sender_waits() {
+    let world = World::new();
+    let (one, other) = (world.client(5), world.client(6));
+    world.call(&one, 0, &write(&world, 0)).unwrap();
+    let mut waiting = message(&write(&world, 60_000), 0, 0);
+    waiting.header.timeout_ms = 2_000;
+    world.send(&[(&other, &waiting)]);
+    world.pass_and_tick(2.1);
+    assert_eq!(world.status_of(&other, &waiting), Some(Errno::EAGAIN));
+    let waiting = message(&write(&world, u32::MAX), 0, 0);
+    world.send(&[(&other, &waiting)]);
+    world.pass_and_tick(30.1);
+    assert_eq!(world.status_of(&other, &waiting), Some(Errno::EAGAIN));
+}
+
+#[test]
+fn who_departs_does_not_wait() {
+    let world = World::new();
+    let (one, other, third) = (world.client(5), world.client(6), world.client(7));
+    world.call(&one, 0, &write(&world, 0)).unwrap();
+    let abandoned = message(&write(&world, 10_000), 0, 0);
+    let waiting = message(&write(&world, 10_000), 0, 0);
+    world.send(&[(&other, &abandoned), (&third, &waiting)]);
+    world.manager.departed(&other.peer, Departure::Broken);
+    world.call(&one, 0, &lock(&world, LockKind::Unlock, 0, 10, 0)).unwrap();
+    assert_eq!(world.status_of(&third, &waiting), Some(OK));
+}
+
+#[test]
+fn a_deadlock_is_refused_and_the_others_go_on() {
+    let world = World::new();
+    let (one, other) = (world.client(5), world.client(6));
+    world.call(&one, 0, &lock(&world, LockKind::Write, 0, 1, 0)).unwrap();
+    world.call(&other, 0, &lock(&world, LockKind::Write, 1, 2, 0)).unwrap();
+    let waiting = message(&lock(&world, LockKind::Write, 1, 2, 10_000), 0, 0);
+    world.send(&[(&one, &waiting)]);
+    let last = lock(&world, LockKind::Write, 0, 1, 10_000);
+    assert_eq!(world.call(&other, 0, &last), Err(Errno::EDEADLK));
+    world.call(&other, 0, &lock(&world, LockKind::Unlock, 0, 9, 0)).unwrap();
+    assert_eq!(world.status_of(&one, &waiting), Some(OK));
+}
+
+#[test]
+fn a_test_names_the_lock_in_the_way() {
+    let world = World::new();
+    let (one, other) = (world.client(5), world.client(6));
+    world.call(&one, 0, &lock(&world, LockKind::Read, 5, 20, 0)).unwrap();
+    let test = |kind| TestLock {
+        handle: world.root(),
+        family: LockFamily::Range,
+        owner: 1,
+        kind,
+        start: 0,
+        end: 10,
+    };
+    let expected = HeldLock { kind: LockKind::Read, start: 5, end: 20, pid: 77 };
+    let conflict = |caller, kind| world.call(caller, 0, &test(kind)).unwrap().conflict;
+    assert_eq!(conflict(&other, LockKind::Write), Some(expected));
+    assert_eq!(conflict(&other, LockKind::Read), None);
+    assert_eq!(conflict(&one, LockKind::Write), None);
+}
+
+#[test]
+fn a_restart_keeps_locks_as_they_were_split() {
+    let world = World::new();
+    let caller = world.client(5);
+    world.call(&caller, 0, &lock(&world, LockKind::Write, 0, 100, 0)).unwrap();
+    world.call(&caller, 0, &lock(&world, LockKind::Read, 40, 60, 0)).unwrap();
+    world.call(&caller, 0, &lock(&world, LockKind::Unlock, 50, 51, 0)).unwrap();
+    let world = world.restarted();
+    assert_eq!(world.figure("locks_held"), 4);
+    let other = world.client(6);
+    let try_lock = |kind, start, end| world.call(&other, 0, &lock(&world, kind, start, end, 0));
+    assert!(try_lock(LockKind::Write, 50, 51).is_ok());
+    assert!(try_lock(LockKind::Read, 40, 60).is_ok());
+    assert_eq!(try_lock(LockKind::Write, 51, 52), Err(Errno::EAGAIN));
+    assert_eq!(try_lock(LockKind::Read, 39, 40), Err(Errno::EAGAIN));
+    assert_eq!(try_lock(LockKind::Read, 60, 61), Err(Errno::EAGAIN));
+}
+
+#[test]
+fn a_lock_is_for_those_who_may_use_the_file() {
+    let world = World::new();
+    let (root, user) = (world.client(5), world.arrive_as(6, 600, 1000).0);
+    let open = Open { mode: 0o600, ..world.open_file("secret", 1, CREATE) };
+    let handle = world.call(&root, 1, &open).unwrap().attr.handle;
+    let lock = |handle| Lock { handle, ..write(&world, 0) };
+    assert_eq!(world.call(&user, 0, &lock(handle)), Err(Errno::EACCES));
+    assert!(world.call(&root, 0, &lock(handle)).is_ok());
+    let stale = Handle { object: 4711, ..handle };
+    assert_eq!(world.call(&root, 0, &lock(stale)), Err(Errno::ESTALE));
+    let foreign = Handle { fsid: 9, ..handle };
+    assert_eq!(world.call(&root, 0, &lock(foreign)), Err(Errno::ESTALE));
+    let empty = Lock { start: 5, end: 5, ..lock(handle) };
+    assert_eq!(world.call(&root, 0, &empty), Err(Errno::EINVAL));
+}
