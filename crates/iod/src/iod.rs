@@ -30,6 +30,8 @@ pub struct Config {
     pub commit_interval: Duration,
     /// Refuses all changes.
     pub read_only: bool,
+    /// Longer writes are left to workers.
+    pub write_at_once_bytes_max: usize,
     /// Requests that may wait for a worker.
     pub pending_max: usize,
     /// Memory that waiting requests may hold.
@@ -48,6 +50,7 @@ impl Config {
             workers: WORKERS,
             commit_interval: COMMIT_INTERVAL,
             read_only: false,
+            write_at_once_bytes_max: WRITE_AT_ONCE_BYTES_MAX,
             pending_max: PENDING_MAX,
             pending_bytes_max: PENDING_BYTES_MAX,
             clock: SystemClock::shared(),
@@ -158,5 +161,8 @@ impl Service for Iod {
 const WORKERS: usize = 8;
 /// Power loss loses what was written in this time and not fsynced.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(5);
+/// Handing a write to a worker costs some ten microseconds; from half a megabyte on that is nothing, and
+/// the reactor receives the next one meanwhile (`examples/serve_cost.rs`, docs/performance.md).
+const WRITE_AT_ONCE_BYTES_MAX: usize = 512 << 10;
 const PENDING_MAX: usize = 16 << 10;
 const PENDING_BYTES_MAX: usize = 256 << 20;

@@ -33,6 +33,7 @@ pub mod plan;
 mod queue;
 mod recent;
 mod shared;
+mod strain;
 mod sync;
 mod worker;
 

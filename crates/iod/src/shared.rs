@@ -28,6 +28,8 @@ use crate::health::Health;
 use crate::iod::{Config, Network};
 use crate::ops::{self, Next, Outcome, Work};
 use crate::order::Orders;
+use crate::plan::Plan;
+use crate::strain::Strain;
 use crate::sync::SyncGroups;
 use crate::worker::Board;
 
@@ -49,9 +51,12 @@ pub struct Shared {
     pub orders: Orders,
     /// The clients.
     pub connections: Connections,
+    /// Whether writes block.
+    pub strain: Strain,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     filesystems: Vec<u32>,
+    write_at_once_bytes_max: usize,
     syncs: SyncGroups<Waiter>,
     board: Arc<Board<Job>>,
     /// Without workers everything is done where it comes up.
@@ -106,8 +111,10 @@ impl Shared {
             figures,
             orders: Orders::default(),
             connections: Connections::default(),
+            strain: Strain::default(),
             clock: config.clock,
             filesystems: config.filesystems,
+            write_at_once_bytes_max: config.write_at_once_bytes_max,
             syncs: SyncGroups::new(),
             has_workers: config.workers > 0,
             started,
@@ -179,6 +186,12 @@ impl Shared {
     pub fn check_writable(&self) -> Result<(), Errno> {
         let read_only = self.health.state() == DaemonState::ReadOnly;
         if read_only { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// Whether a write of this plan may be tried on a reactor.
+    pub fn writes_at_once(&self, plan: &Plan) -> bool {
+        let short = !plan.is_long() && plan.total_bytes() <= self.write_at_once_bytes_max as u64;
+        short && !self.strain.is_felt(&*self.clock)
     }
 
     /// Carries an order out.

@@ -37,10 +37,11 @@ impl Execute for Write {
 
 impl Checked {
     fn write_at_once(&self, iod: &Shared, call: &Call<'_>) -> Outcome {
-        if self.plan.is_long() {
+        if !iod.writes_at_once(&self.plan) {
             return Err(Errno::EAGAIN);
         }
-        self.write(iod, call.data(), call.connection(), Waiting::Never)
+        iod.strain
+            .watch(&*iod.clock, || self.write(iod, call.data(), call.connection(), Waiting::Never))
     }
 
     fn write(&self, iod: &Shared, data: &[u8], client: &Connection, waiting: Waiting) -> Outcome {
