@@ -139,7 +139,8 @@ const OLD_NAMES: [(&str, &str); 4] = [
 
 fn collect(command: &Command, pages: &mut Vec<Page>) {
     pages.push(page(command));
-    command.get_subcommands().for_each(|below| collect(below, pages));
+    let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+    shown.for_each(|below| collect(below, pages));
 }
 
 fn page(command: &Command) -> Page {
@@ -240,7 +241,8 @@ mod tests {
 
     fn each_command(command: &Command, check: &mut impl FnMut(&Command)) {
         check(command);
-        command.get_subcommands().for_each(|below| each_command(below, check));
+        let shown = command.get_subcommands().filter(|below| !below.is_hide_set());
+        shown.for_each(|below| each_command(below, check));
     }
 
     #[test]
