@@ -64,6 +64,11 @@ impl OpenFile {
         });
     }
 
+    /// Notes that somebody stopped waiting for a write that would have ended at `end`: its fate is not known.
+    pub fn abandoned_write(&self, end: u64, mtime: Time) {
+        self.note_write(end, mtime, true);
+    }
+
     /// What was written so far.
     pub(crate) fn wrote(&self) -> Option<Wrote> {
         *self.wrote.lock().expect(NO_PANIC)

@@ -1,0 +1,571 @@
+//! The kernel's requests, one method each: unpack, do, reply. What they mean is under [`crate::ops`].
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use fuser::{
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags,
+    INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use pvfs_client::Result;
+use pvfs_wire::attr::Attr;
+use pvfs_wire::ops::LockFamily;
+use rustix::fs::OFlags;
+
+use crate::attributes::{file_attr, generation, kernel_errno};
+use crate::flock;
+use crate::identity::Requester;
+use crate::kernel::{agree, open_flags};
+use crate::locks;
+use crate::mounted::Mounted;
+use crate::ops::{Changes, Opened, Transfer, WantedLock};
+
+/// A mount, as fuser calls it.
+pub struct KernelFilesystem(pub Arc<Mounted>);
+
+impl Filesystem for KernelFilesystem {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        agree(config)
+    }
+
+    fn destroy(&mut self) {
+        self.0.close_all();
+    }
+
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        self.entry(reply, self.log("lookup", parent, self.0.lookup(from(request), parent.0, name)));
+    }
+
+    fn forget(&self, _request: &Request, node: INodeNo, lookups: u64) {
+        self.0.nodes.forget(node.0, lookups);
+    }
+
+    fn getattr(&self, request: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        self.attr(reply, self.log("getattr", node, self.0.getattr(from(request), node.0)));
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        number: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let (requester, timeout) = (from(request), self.0.options.cache.timeout());
+        let changes = Changes { mode, uid, gid, atime, mtime };
+        let Some(size) = size else {
+            let changed = self.0.setattr(requester, node.0, changes);
+            return self.attr(reply, self.log("setattr", node, changed));
+        };
+        self.0.with_data(move |mounted| {
+            let resized = mounted.resize(requester, node.0, number, size).and_then(|attr| {
+                let more = !changes.is_empty();
+                if more { mounted.setattr(requester, node.0, changes) } else { Ok(attr) }
+            });
+            match resized {
+                Ok(attr) => reply.attr(&timeout, &file_attr(&attr)),
+                Err(error) => reply.error(kernel_errno(&error)),
+            }
+        });
+    }
+
+    fn readlink(&self, request: &Request, node: INodeNo, reply: ReplyData) {
+        match self.log("readlink", node, self.0.readlink(from(request), node.0)) {
+            Ok(path) => reply.data(&path),
+            Err(error) => reply.error(kernel_errno(&error)),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let made = self.0.mknod(from(request), parent.0, name, mode, rdev);
+        self.entry(reply, self.log("mknod", parent, made));
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let made = self.0.mkdir(from(request), parent.0, name, mode);
+        self.entry(reply, self.log("mkdir", parent, made));
+    }
+
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.log("unlink", parent, self.0.unlink(from(request), parent.0, name)));
+    }
+
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.log("rmdir", parent, self.0.rmdir(from(request), parent.0, name)));
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let made = self.0.symlink(from(request), parent.0, name, target);
+        self.entry(reply, self.log("symlink", parent, made));
+    }
+
+    fn rename(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let (old, new) = ((parent.0, name), (new_parent.0, new_name));
+        let moved = self.0.rename(from(request), old, new, flags.bits());
+        empty(reply, self.log("rename", parent, moved));
+    }
+
+    fn link(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        parent: INodeNo,
+        name: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        let made = self.0.link(from(request), node.0, parent.0, name);
+        self.entry(reply, self.log("link", node, made));
+    }
+
+    fn open(&self, request: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let (requester, flags) = (from(request), open_flags(flags.0));
+        let open = move |mounted: &Arc<Mounted>| match mounted.open(requester, node.0, flags) {
+            Ok(opened) => reply.opened(opened.number, opened.caching),
+            Err(error) => reply.error(kernel_errno(&error)),
+        };
+        self.maybe_with_data(flags, open);
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let (requester, flags) = (from(request), open_flags(flags));
+        let (name, timeout) = (name.to_owned(), self.0.options.cache.timeout());
+        let create = move |mounted: &Arc<Mounted>| match mounted
+            .create(requester, parent.0, &name, mode, flags)
+        {
+            Ok(Opened { attr, number, caching }) => {
+                let generation = generation(attr.handle);
+                reply.created(&timeout, &file_attr(&attr), generation, number, caching);
+            }
+            Err(error) => reply.error(kernel_errno(&error)),
+        };
+        self.maybe_with_data(flags, create);
+    }
+
+    fn read(
+        &self,
+        request: &Request,
+        _node: INodeNo,
+        number: FileHandle,
+        offset: u64,
+        bytes: u32,
+        _flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let requester = from(request);
+        let transfer = Transfer { requester, number, offset, sync: false, kill_privileges: false };
+        self.0.with_data(move |mounted| match mounted.read(transfer, bytes) {
+            Ok(data) => reply.data(&data),
+            Err(error) => reply.error(kernel_errno(&error)),
+        });
+    }
+
+    fn write(
+        &self,
+        request: &Request,
+        _node: INodeNo,
+        number: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        flags: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let sync = open_flags(flags.0).intersects(OFlags::DSYNC | OFlags::SYNC);
+        let kill_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let transfer = Transfer { requester: from(request), number, offset, sync, kill_privileges };
+        // The data lie in the reading thread's buffer: they are copied only if another thread takes over.
+        if let Some(_inline) = self.0.data.inline() {
+            return written(reply, data.len(), self.0.write(transfer, data));
+        }
+        let mut copy = self.0.buffers.take(data.len());
+        copy.copy_from_slice(data);
+        let mounted = self.0.clone();
+        self.0.data.spawn(move || written(reply, copy.len(), mounted.write(transfer, &copy)));
+    }
+
+    fn flush(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        number: FileHandle,
+        owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        empty(reply, self.0.flush(from(request), node.0, number, owner.0));
+    }
+
+    fn release(
+        &self,
+        _request: &Request,
+        _node: INodeNo,
+        number: FileHandle,
+        _flags: OpenFlags,
+        flock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.0.release(number, flock_owner.map(|owner| owner.0));
+        reply.ok();
+    }
+
+    fn fsync(
+        &self,
+        request: &Request,
+        _node: INodeNo,
+        number: FileHandle,
+        _datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        let requester = from(request);
+        self.0.with_data(move |mounted| empty(reply, mounted.fsync(requester, number)));
+    }
+
+    fn opendir(&self, request: &Request, node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        match self.0.opendir(from(request), node.0) {
+            Ok(number) => reply.opened(number, FopenFlags::empty()),
+            Err(error) => reply.error(kernel_errno(&error)),
+        }
+    }
+
+    fn readdir(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        number: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let listed = self.0.readdir(from(request), number, offset, &mut reply);
+        match self.log("readdir", node, listed) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(kernel_errno(&error)),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        number: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let listed = self.0.readdirplus(from(request), number, offset, &mut reply);
+        match self.log("readdirplus", node, listed) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(kernel_errno(&error)),
+        }
+    }
+
+    fn releasedir(
+        &self,
+        _request: &Request,
+        _node: INodeNo,
+        number: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.0.directories.remove(number);
+        reply.ok();
+    }
+
+    /// Names are as durable as the manager was told to make them; there is nothing to wait for here.
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn statfs(&self, request: &Request, node: INodeNo, reply: ReplyStatfs) {
+        match self.log("statfs", node, self.0.statfs(from(request))) {
+            Ok((space, names)) => reply.statfs(
+                space.total_bytes / FRAGMENT_BYTES,
+                space.free_bytes / FRAGMENT_BYTES,
+                space.available_bytes / FRAGMENT_BYTES,
+                names.files.saturating_add(names.files_free),
+                names.files_free,
+                1 << 20,
+                pvfs_wire::NAME_BYTES_MAX as u32,
+                FRAGMENT_BYTES as u32,
+            ),
+            Err(error) => reply.error(kernel_errno(&error)),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        empty(reply, self.0.setxattr(from(request), node.0, name, value, flags));
+    }
+
+    fn getxattr(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        name: &OsStr,
+        room: u32,
+        reply: ReplyXattr,
+    ) {
+        xattr(reply, room, self.0.getxattr(from(request), node.0, name));
+    }
+
+    fn listxattr(&self, request: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
+        xattr(reply, room, self.0.listxattr(from(request), node.0));
+    }
+
+    fn removexattr(&self, request: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        empty(reply, self.0.removexattr(from(request), node.0, name));
+    }
+
+    /// Never asked: the kernel checks permissions by the attributes.
+    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn getlk(
+        &self,
+        request: &Request,
+        _node: INodeNo,
+        number: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        last: u64,
+        kind: i32,
+        pid: u32,
+        reply: ReplyLock,
+    ) {
+        let family = LockFamily::Range;
+        let wanted = WantedLock { number, family, owner: owner.0, pid, kind, start, last };
+        match self.0.getlk(from(request), wanted) {
+            Ok(Some(held)) => {
+                let last = locks::kernel_end(held.end);
+                reply.locked(held.start, last, locks::number(held.kind), held.pid);
+            }
+            Ok(None) => reply.locked(start, last, UNLOCKED, 0),
+            Err(error) => reply.error(kernel_errno(&error)),
+        }
+    }
+
+    fn setlk(
+        &self,
+        request: &Request,
+        _node: INodeNo,
+        number: FileHandle,
+        owner: LockOwner,
+        start: u64,
+        last: u64,
+        kind: i32,
+        pid: u32,
+        sleep: bool,
+        reply: ReplyEmpty,
+    ) {
+        let family = flock::family(request);
+        let wanted = WantedLock { number, family, owner: owner.0, pid, kind, start, last };
+        self.0.setlk(from(request), wanted, sleep, reply);
+    }
+
+    fn ioctl(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: IoctlFlags,
+        _: u32,
+        _: &[u8],
+        _: u32,
+        reply: ReplyIoctl,
+    ) {
+        reply.error(Errno::ENOTTY);
+    }
+
+    /// Files are always ready, which is what the kernel answers once it has been told that we do not.
+    fn poll(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: PollNotifier,
+        _: PollEvents,
+        _: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn fallocate(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        number: FileHandle,
+        offset: u64,
+        bytes: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        if mode != 0 {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let (requester, end) = (from(request), offset.saturating_add(bytes));
+        self.0
+            .with_data(move |mounted| empty(reply, mounted.extend(requester, node.0, number, end)));
+    }
+
+    /// The kernel then takes every file as data from beginning to end.
+    fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, _: i64, _: i32, reply: ReplyLseek) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    /// The kernel then copies by reading and writing.
+    fn copy_file_range(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: INodeNo,
+        _: FileHandle,
+        _: u64,
+        _: u64,
+        _: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        reply.error(Errno::ENOSYS);
+    }
+}
+
+impl KernelFilesystem {
+    fn entry(&self, reply: ReplyEntry, found: Result<Attr>) {
+        match found {
+            Ok(attr) => {
+                let timeout = self.0.options.cache.timeout();
+                reply.entry(&timeout, &file_attr(&attr), generation(attr.handle));
+            }
+            Err(error) => reply.error(kernel_errno(&error)),
+        }
+    }
+
+    fn attr(&self, reply: ReplyAttr, attr: Result<Attr>) {
+        match attr {
+            Ok(attr) => reply.attr(&self.0.options.cache.timeout(), &file_attr(&attr)),
+            Err(error) => reply.error(kernel_errno(&error)),
+        }
+    }
+
+    /// Opening waits for the manager only, unless there are data to be cut.
+    fn maybe_with_data(&self, flags: OFlags, open: impl FnOnce(&Arc<Mounted>) + Send + 'static) {
+        if flags.contains(OFlags::TRUNC) { self.0.with_data(open) } else { open(&self.0) }
+    }
+
+    /// Says what failed and why, which the error number alone does not tell.
+    fn log<T>(&self, what: &str, node: INodeNo, outcome: Result<T>) -> Result<T> {
+        match &outcome {
+            Err(error) if crate::attributes::is_silence(error) => {
+                tracing::warn!("{what} {node}: {error}");
+            }
+            Err(error) if self.0.options.debug => tracing::info!("{what} {node}: {error}"),
+            Ok(_) if self.0.options.debug => tracing::info!("{what} {node}"),
+            _ => {}
+        }
+        outcome
+    }
+}
+
+fn from(request: &Request) -> Requester {
+    Requester { uid: request.uid(), gid: request.gid(), pid: request.pid() }
+}
+
+fn empty(reply: ReplyEmpty, outcome: Result<()>) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(kernel_errno(&error)),
+    }
+}
+
+fn written(reply: ReplyWrite, bytes: usize, outcome: Result<()>) {
+    match outcome {
+        Ok(()) => reply.written(bytes as u32),
+        Err(error) => reply.error(kernel_errno(&error)),
+    }
+}
+
+/// Asked with no room, the length is the answer.
+fn xattr(reply: ReplyXattr, room: u32, outcome: Result<Vec<u8>>) {
+    match outcome {
+        Ok(value) if room == 0 => reply.size(value.len() as u32),
+        Ok(value) if value.len() <= room as usize => reply.data(&value),
+        Ok(_) => reply.error(Errno::ERANGE),
+        Err(error) => reply.error(kernel_errno(&error)),
+    }
+}
+
+/// What space is counted in.
+const FRAGMENT_BYTES: u64 = 4096;
+
+/// `F_UNLCK`
+const UNLOCKED: i32 = 2;

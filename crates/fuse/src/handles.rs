@@ -1,0 +1,77 @@
+//! What programs have open: numbers that the kernel repeats with each request.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
+
+use fuser::FileHandle;
+use pvfs_client::{OpenFile, User};
+use pvfs_net::blocking::Blocking;
+use pvfs_wire::Errno;
+
+/// A table of open things. Numbers are never used twice, so a late request cannot hit another's file.
+pub struct Handles<T> {
+    table: RwLock<HashMap<u64, Arc<T>>>,
+    next: AtomicU64,
+}
+
+/// An open regular file.
+pub struct OpenEntry {
+    /// The file.
+    pub file: OpenFile,
+    /// Who opened it: data is moved on their behalf, whoever has the descriptor now.
+    pub user: User<Blocking>,
+    /// Its node.
+    pub node: u64,
+    /// Each write waits for stable storage (O_SYNC, O_DSYNC).
+    pub sync: bool,
+    /// Each write goes to the end (O_APPEND).
+    pub append: bool,
+}
+
+impl<T> Default for Handles<T> {
+    fn default() -> Self {
+        Self { table: RwLock::new(HashMap::new()), next: AtomicU64::new(1) }
+    }
+}
+
+impl<T> Handles<T> {
+    /// Adds a thing and numbers it.
+    pub fn insert(&self, thing: T) -> FileHandle {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.table.write().expect(NO_PANIC).insert(number, Arc::new(thing));
+        FileHandle(number)
+    }
+
+    /// The thing of a number.
+    pub fn get(&self, number: FileHandle) -> Result<Arc<T>, Errno> {
+        self.table.read().expect(NO_PANIC).get(&number.0).cloned().ok_or(Errno::EBADF)
+    }
+
+    /// Takes a thing out.
+    pub fn remove(&self, number: FileHandle) -> Option<Arc<T>> {
+        self.table.write().expect(NO_PANIC).remove(&number.0)
+    }
+
+    /// Takes everything out.
+    pub fn drain(&self) -> Vec<Arc<T>> {
+        self.table.write().expect(NO_PANIC).drain().map(|(_, thing)| thing).collect()
+    }
+}
+
+const NO_PANIC: &str = "no code panics while it holds the table";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_number_is_bad_and_never_given_again() {
+        let handles = Handles::default();
+        let first = handles.insert("a");
+        assert_eq!(*handles.get(first).unwrap(), "a");
+        handles.remove(first);
+        assert_eq!(handles.get(first), Err(Errno::EBADF));
+        assert_ne!(handles.insert("b"), first);
+    }
+}

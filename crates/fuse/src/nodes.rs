@@ -1,0 +1,256 @@
+//! What the kernel knows: each object it holds a reference to, until it forgets it.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard};
+
+use pvfs_wire::attr::{Attr, SizeState, Time};
+use pvfs_wire::handle::ROOT_OBJECT;
+use pvfs_wire::{Errno, Handle};
+
+/// The table of nodes. A node's number is its object's id, so nothing has to be made up.
+pub struct Nodes {
+    table: Mutex<HashMap<u64, Node>>,
+}
+
+/// One object.
+#[derive(Clone, Debug)]
+struct Node {
+    handle: Handle,
+    /// References the kernel has and will give back with forget.
+    lookups: u64,
+    /// Files of this mount that are open on it.
+    opens: u32,
+    /// The version that the kernel's pages are of.
+    pages: Option<Version>,
+    /// Where the longest write of this mount's open files ends: a size that is certain.
+    written_end: u64,
+    mode: u32,
+}
+
+/// What changes whenever somebody has changed a file's data.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Version {
+    size: u64,
+    mtime: Time,
+    change: u64,
+}
+
+impl Version {
+    /// The version of a file that nobody is writing; else there is no saying.
+    pub fn of(attr: &Attr) -> Option<Self> {
+        let settled = attr.size_state == SizeState::Settled;
+        settled.then_some(Self { size: attr.size, mtime: attr.mtime, change: attr.change })
+    }
+}
+
+impl Node {
+    fn new(handle: Handle) -> Self {
+        Self { handle, lookups: 0, opens: 0, pages: None, written_end: 0, mode: 0 }
+    }
+}
+
+impl Nodes {
+    /// A table with nothing but the root, which is never forgotten.
+    pub fn new(root: Handle) -> Self {
+        let root = Node { lookups: 1, ..Node::new(root) };
+        Self { table: Mutex::new(HashMap::from([(ROOT_OBJECT, root)])) }
+    }
+
+    /// The handle of a node; ESTALE when the kernel should not know it.
+    pub fn handle(&self, node: u64) -> Result<Handle, Errno> {
+        self.lock().get(&node).map(|node| node.handle).ok_or(Errno::ESTALE)
+    }
+
+    /// The kernel is given one more reference.
+    pub fn looked_up(&self, attr: &Attr) {
+        let mut table = self.lock();
+        let node = table.entry(attr.handle.object).or_insert_with(|| Node::new(attr.handle));
+        node.lookups += 1;
+        node.mode = attr.mode;
+    }
+
+    /// The kernel gives references back.
+    pub fn forget(&self, node: u64, lookups: u64) {
+        let mut table = self.lock();
+        let Some(known) = table.get_mut(&node) else { return };
+        known.lookups = known.lookups.saturating_sub(lookups);
+        if known.lookups == 0 && known.opens == 0 && node != ROOT_OBJECT {
+            table.remove(&node);
+        }
+    }
+
+    /// A file is opened; says whether the kernel may keep the pages it has of it.
+    pub fn opened(&self, attr: &Attr) -> bool {
+        let mut table = self.lock();
+        let node = table.entry(attr.handle.object).or_insert_with(|| Node::new(attr.handle));
+        node.opens += 1;
+        let version = Version::of(attr);
+        let keep = version.is_some() && node.pages == version;
+        node.pages = version;
+        keep
+    }
+
+    /// A file is closed.
+    pub fn closed(&self, node: u64) {
+        let mut table = self.lock();
+        let Some(known) = table.get_mut(&node) else { return };
+        known.opens = known.opens.saturating_sub(1);
+        if known.opens == 0 {
+            known.written_end = 0;
+        }
+        if known.lookups == 0 && known.opens == 0 && node != ROOT_OBJECT {
+            table.remove(&node);
+        }
+    }
+
+    /// Whether this mount has the object open.
+    pub fn is_open(&self, node: u64) -> bool {
+        self.lock().get(&node).is_some_and(|node| node.opens > 0)
+    }
+
+    /// A write up to `end` is done.
+    pub fn wrote(&self, node: u64, end: u64) {
+        if let Some(node) = self.lock().get_mut(&node) {
+            node.written_end = node.written_end.max(end);
+        }
+    }
+
+    /// The size was set: what was written before says no more about it.
+    pub fn cut(&self, node: u64) {
+        if let Some(node) = self.lock().get_mut(&node) {
+            node.written_end = 0;
+        }
+    }
+
+    /// The mode last seen.
+    pub fn mode(&self, node: u64) -> u32 {
+        self.lock().get(&node).map_or(0, |node| node.mode)
+    }
+
+    /// Notes what attributes say.
+    pub fn seen(&self, attr: &Attr) {
+        if let Some(node) = self.lock().get_mut(&attr.handle.object) {
+            node.mode = attr.mode;
+        }
+    }
+
+    /// Attributes whose size the iods could not tell, with what this mount knows of it.
+    pub fn with_known_size(&self, attr: Attr) -> Attr {
+        let written_end = self.lock().get(&attr.handle.object).map_or(0, |node| node.written_end);
+        Attr { size: attr.size.max(written_end), ..attr }
+    }
+
+    /// How many nodes the kernel holds.
+    #[cfg(test)]
+    fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Node>> {
+        self.table.lock().expect("no code panics while it holds the table")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pvfs_wire::attr::FileKind;
+
+    fn attr(object: u64) -> Attr {
+        Attr {
+            handle: Handle { fsid: 1, generation: 2, object },
+            kind: FileKind::Regular,
+            mode: 0o644,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            size: 10,
+            size_state: SizeState::Settled,
+            atime: Time::default(),
+            mtime: Time { seconds: 5, nanos: 0 },
+            ctime: Time::default(),
+            btime: Time::default(),
+            change: 7,
+        }
+    }
+
+    fn nodes() -> Nodes {
+        Nodes::new(Handle::root(1, 2))
+    }
+
+    #[test]
+    fn the_root_is_known_and_never_forgotten() {
+        let nodes = nodes();
+        nodes.forget(ROOT_OBJECT, 1000);
+        assert_eq!(nodes.handle(ROOT_OBJECT), Ok(Handle::root(1, 2)));
+    }
+
+    #[test]
+    fn a_node_lives_until_every_lookup_is_forgotten() {
+        let nodes = nodes();
+        (0..3).for_each(|_| nodes.looked_up(&attr(9)));
+        nodes.forget(9, 2);
+        assert_eq!(nodes.handle(9), Ok(attr(9).handle));
+        nodes.forget(9, 1);
+        assert_eq!(nodes.handle(9), Err(Errno::ESTALE));
+        assert_eq!(nodes.count(), 1);
+    }
+
+    #[test]
+    fn forgetting_more_than_was_looked_up_harms_nobody() {
+        let nodes = nodes();
+        nodes.looked_up(&attr(9));
+        nodes.forget(9, u64::MAX);
+        nodes.forget(9, 1);
+        nodes.forget(77, 1);
+        assert_eq!(nodes.count(), 1);
+    }
+
+    #[test]
+    fn an_open_file_outlives_its_lookups() {
+        let nodes = nodes();
+        nodes.looked_up(&attr(9));
+        nodes.opened(&attr(9));
+        nodes.forget(9, 1);
+        assert!(nodes.is_open(9));
+        nodes.closed(9);
+        assert_eq!(nodes.count(), 1);
+    }
+
+    #[test]
+    fn pages_are_kept_only_while_nothing_has_changed() {
+        let nodes = nodes();
+        let first = attr(9);
+        assert!(!nodes.opened(&first), "nothing is known of pages before the first open");
+        assert!(nodes.opened(&first));
+        for changed in [
+            Attr { size: 11, ..first },
+            Attr { mtime: Time { seconds: 5, nanos: 1 }, ..first },
+            Attr { change: 8, ..first },
+        ] {
+            assert!(!nodes.opened(&changed), "{changed:?}");
+            assert!(!nodes.opened(&first), "and back again is a change too");
+        }
+    }
+
+    #[test]
+    fn pages_of_a_file_that_somebody_writes_are_never_kept() {
+        let nodes = nodes();
+        let unsettled = Attr { size_state: SizeState::Unsettled, ..attr(9) };
+        assert!(!nodes.opened(&unsettled));
+        assert!(!nodes.opened(&unsettled));
+        assert!(!nodes.opened(&attr(9)), "written in between");
+    }
+
+    #[test]
+    fn a_silent_iod_does_not_make_done_writes_invisible() {
+        let nodes = nodes();
+        nodes.opened(&attr(9));
+        nodes.wrote(9, 500);
+        nodes.wrote(9, 200);
+        assert_eq!(nodes.with_known_size(attr(9)).size, 500);
+        nodes.cut(9);
+        assert_eq!(nodes.with_known_size(attr(9)).size, 10);
+    }
+}

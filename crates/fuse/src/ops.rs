@@ -1,0 +1,14 @@
+//! What each request of the kernel means, one idea a file. All are methods of [`crate::mounted::Mounted`].
+
+mod attributes;
+mod data;
+mod directories;
+mod files;
+mod locks;
+mod names;
+mod xattrs;
+
+pub use attributes::Changes;
+pub use data::Transfer;
+pub use files::Opened;
+pub use locks::WantedLock;

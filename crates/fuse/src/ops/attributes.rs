@@ -1,0 +1,80 @@
+//! Attributes of objects and of the file system.
+
+use fuser::TimeOrNow;
+use pvfs_client::Result;
+use pvfs_wire::Errno;
+use pvfs_wire::attr::Attr;
+use pvfs_wire::ops::{FilesystemStat, SetAttr, StoreStat, Target};
+
+use crate::attributes::set_time;
+use crate::identity::Requester;
+use crate::mounted::{Mounted, wait};
+
+/// What setattr is to change; what is absent stays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changes {
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Access time.
+    pub atime: Option<TimeOrNow>,
+    /// Modification time.
+    pub mtime: Option<TimeOrNow>,
+}
+
+impl Mounted {
+    /// fstat(2) and stat(2)
+    pub fn getattr(&self, requester: Requester, node: u64) -> Result<Attr> {
+        let attr = self.stat(requester, &self.object(node)?)?;
+        self.nodes.seen(&attr);
+        Ok(attr)
+    }
+
+    /// chmod, chown, utimens; truncation is [`Mounted::resize`].
+    pub fn setattr(&self, requester: Requester, node: u64, changes: Changes) -> Result<Attr> {
+        let handle = self.nodes.handle(node)?;
+        let request = &SetAttr {
+            target: Target::object(handle),
+            follow: false,
+            mode: changes.mode.map(|mode| mode & 0o7777),
+            uid: changes.uid,
+            gid: changes.gid,
+            atime: changes.atime.map(set_time),
+            mtime: changes.mtime.map(set_time),
+        };
+        let changed =
+            self.act(requester, |user| async move { user.set_attr(request.clone()).await });
+        let attr = self.changed(requester, handle, changed)?;
+        self.nodes.seen(&attr);
+        Ok(attr)
+    }
+
+    /// statfs(2), as far as the daemons answer.
+    pub fn statfs(&self, requester: Requester) -> Result<(StoreStat, FilesystemStat)> {
+        let user = self.identities.user(requester)?;
+        let space = wait(requester.pid, async { Ok(user.statfs().await) })?;
+        if space.names.is_none() && space.iods.iter().all(Option::is_none) {
+            return Err(Errno::EIO.into());
+        }
+        if !space.unanswered.is_empty() {
+            let silent: Vec<&str> =
+                space.unanswered.iter().map(|silent| silent.server.as_str()).collect();
+            tracing::warn!("statfs without {}; see pvfs status", silent.join(", "));
+        }
+        Ok((space.total(), space.names.unwrap_or(NO_FIGURES)))
+    }
+}
+
+impl Changes {
+    /// Whether nothing is to be changed.
+    pub fn is_empty(&self) -> bool {
+        let owners = self.uid.is_none() && self.gid.is_none();
+        owners && self.mode.is_none() && self.atime.is_none() && self.mtime.is_none()
+    }
+}
+
+/// What is said of names when the manager does not answer.
+const NO_FIGURES: FilesystemStat = FilesystemStat { files: 0, files_free: 0, purging: 0 };

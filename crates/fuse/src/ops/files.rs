@@ -1,0 +1,213 @@
+//! Opening and closing regular files.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use fuser::{FileHandle, FopenFlags};
+use pvfs_client::{Error, OpenFile, Result, User};
+use pvfs_net::blocking::Blocking;
+use pvfs_wire::Errno;
+use pvfs_wire::attr::{Attr, FileKind, Striping};
+use pvfs_wire::ops::{Lock, LockFamily, LockKind, OpenFlags, Target};
+use rustix::fs::OFlags;
+
+use crate::handles::OpenEntry;
+use crate::identity::Requester;
+use crate::kernel::caching;
+use crate::mounted::{Mounted, wait};
+
+/// An open file, as the kernel is told of it.
+pub struct Opened {
+    /// Attributes at the time.
+    pub attr: Attr,
+    /// What the kernel calls the open file.
+    pub number: FileHandle,
+    /// How the page cache is used.
+    pub caching: FopenFlags,
+}
+
+impl Mounted {
+    /// open(2) of an object the kernel has looked up.
+    pub fn open(&self, requester: Requester, node: u64, flags: OFlags) -> Result<Opened> {
+        self.open_target(requester, self.object(node)?, flags, 0)
+    }
+
+    /// open(2) with O_CREAT of a name that was not there, or is not any more.
+    pub fn create(
+        &self,
+        requester: Requester,
+        parent: u64,
+        name: &OsStr,
+        mode: u32,
+        flags: OFlags,
+    ) -> Result<Opened> {
+        let target = self.below(parent, name)?;
+        let opened = self.open_target(requester, target, flags | OFlags::CREATE, mode & 0o7777)?;
+        self.nodes.looked_up(&opened.attr);
+        Ok(opened)
+    }
+
+    fn open_target(
+        &self,
+        requester: Requester,
+        target: Target,
+        flags: OFlags,
+        mode: u32,
+    ) -> Result<Opened> {
+        let (target, wire) = (&target, wire_flags(flags));
+        let (opening, user) = self.act(requester, |user| async move {
+            let opening = user.open(target.clone(), wire, mode, Striping::default()).await?;
+            Ok((opening, user))
+        })?;
+        let attr = opening.attr;
+        let file = opening.file.ok_or_else(|| not_a_file(attr.kind))?;
+        let keep = self.nodes.opened(&attr);
+        let number = self.files.insert(entry(file, user, flags));
+        Ok(Opened { attr, number, caching: caching(self.options.direct, flags, keep) })
+    }
+
+    /// A descriptor is closed: the byte-range locks of its owner go.
+    pub fn flush(
+        &self,
+        requester: Requester,
+        node: u64,
+        number: FileHandle,
+        owner: u64,
+    ) -> Result<()> {
+        if self.owners.take(node, owner) {
+            let entry = self.files.get(number)?;
+            self.unlock(requester.pid, &entry, LockFamily::Range, owner)?;
+        }
+        Ok(())
+    }
+
+    /// The last descriptor of an open file is closed. The manager hears of it later: until then it counts
+    /// the file as being written and has the iods asked for its size, so nobody sees an old one.
+    pub fn release(self: &Arc<Self>, number: FileHandle, flock_owner: Option<u64>) {
+        let Some(entry) = self.files.remove(number) else { return };
+        let mounted = self.clone();
+        self.closing.spawn(move || mounted.close(entry, flock_owner));
+    }
+
+    /// Closes everything, before the end.
+    pub fn close_all(self: &Arc<Self>) {
+        for entry in self.files.drain() {
+            let mounted = self.clone();
+            self.closing.spawn(move || mounted.close(entry, None));
+        }
+        self.closing.drain(CLOSING_TIMEOUT);
+    }
+
+    fn close(&self, entry: Arc<OpenEntry>, flock_owner: Option<u64>) {
+        if let Some(owner) = flock_owner {
+            // The lease takes what cannot be given up now.
+            let _ = self.unlock(0, &entry, LockFamily::Flock, owner);
+        }
+        let Some(entry) = sole(entry) else { return };
+        if let Err(error) = wait(0, entry.user.close(entry.file)) {
+            tracing::warn!(
+                "closing object {}: {error}; the manager will settle its size",
+                entry.node
+            );
+        }
+        self.nodes.closed(entry.node);
+    }
+
+    fn unlock(&self, thread: u32, entry: &OpenEntry, family: LockFamily, owner: u64) -> Result<()> {
+        let whole = Lock {
+            handle: entry.file.handle,
+            family,
+            owner,
+            pid: 0,
+            kind: LockKind::Unlock,
+            start: 0,
+            end: u64::MAX,
+            wait_ms: 0,
+        };
+        wait(thread, entry.user.lock(whole, pvfs_client::Wait::No))
+    }
+}
+
+/// The entry, once the requests that were just answered have let go of it.
+fn sole(mut entry: Arc<OpenEntry>) -> Option<OpenEntry> {
+    for _ in 0..SOLE_TRIES {
+        match Arc::try_unwrap(entry) {
+            Ok(entry) => return Some(entry),
+            Err(shared) => entry = shared,
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    tracing::warn!("object {} is still in use after its last close", entry.node);
+    None
+}
+
+fn entry(file: OpenFile, user: User<Blocking>, flags: OFlags) -> OpenEntry {
+    OpenEntry {
+        node: file.handle.object,
+        sync: flags.intersects(OFlags::DSYNC | OFlags::SYNC),
+        append: flags.contains(OFlags::APPEND),
+        file,
+        user,
+    }
+}
+
+/// Only regular files are opened through us; what else is found here was swapped in meanwhile.
+fn not_a_file(kind: FileKind) -> Error {
+    let errno = match kind {
+        FileKind::Directory => Errno::EISDIR,
+        FileKind::Symlink => Errno::ELOOP,
+        _ => Errno::ENXIO,
+    };
+    errno.into()
+}
+
+/// The kernel has followed symlinks already, so a symlink that turns up is not followed again.
+fn wire_flags(flags: OFlags) -> OpenFlags {
+    let access = match flags.intersection(OFlags::ACCMODE) {
+        OFlags::WRONLY => OpenFlags::WRITE,
+        OFlags::RDWR => OpenFlags::READ.with(OpenFlags::WRITE),
+        _ => OpenFlags::READ,
+    };
+    access
+        .with(OpenFlags::NOFOLLOW)
+        .with_if(flags.contains(OFlags::CREATE), OpenFlags::CREATE)
+        .with_if(flags.contains(OFlags::EXCL), OpenFlags::EXCLUSIVE)
+        .with_if(flags.contains(OFlags::TRUNC), OpenFlags::TRUNCATE)
+        .with_if(flags.contains(OFlags::APPEND), OpenFlags::APPEND)
+        .with_if(flags.contains(FOR_EXECUTION), OpenFlags::EXECUTE)
+}
+
+/// The kernel's own flag of an execve(2), which may read what the user may only execute.
+const FOR_EXECUTION: OFlags = OFlags::from_bits_retain(0x20);
+
+/// Milliseconds to wait for a request that has been answered but not yet returned.
+const SOLE_TRIES: u32 = 5000;
+
+/// How long an unmount waits for the manager to hear of the last closes; its lease ends the rest.
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_mean_the_same_on_the_wire() {
+        let base = OpenFlags::NOFOLLOW;
+        assert_eq!(wire_flags(OFlags::RDONLY), base.with(OpenFlags::READ));
+        assert_eq!(wire_flags(OFlags::WRONLY), base.with(OpenFlags::WRITE));
+        let all = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC | OFlags::APPEND;
+        let expected = [
+            OpenFlags::READ,
+            OpenFlags::WRITE,
+            OpenFlags::CREATE,
+            OpenFlags::EXCLUSIVE,
+            OpenFlags::TRUNCATE,
+            OpenFlags::APPEND,
+        ];
+        assert_eq!(wire_flags(all), expected.into_iter().fold(base, OpenFlags::with));
+        let execution = wire_flags(OFlags::RDONLY | FOR_EXECUTION);
+        assert!(execution.has(OpenFlags::EXECUTE.with(OpenFlags::READ)));
+    }
+}

@@ -1,0 +1,119 @@
+//! Names: finding, making, removing, moving.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use pvfs_client::Result;
+use pvfs_wire::Errno;
+use pvfs_wire::attr::Attr;
+use pvfs_wire::ops::{RenameFlags, Target};
+
+use crate::attributes::kind_of_mode;
+use crate::identity::Requester;
+use crate::mounted::Mounted;
+
+impl Mounted {
+    /// The object of a name; the kernel refers to it from now on.
+    pub fn lookup(&self, requester: Requester, parent: u64, name: &OsStr) -> Result<Attr> {
+        let target = self.below(parent, name)?;
+        self.named(self.stat(requester, &target)?)
+    }
+
+    /// mkdir(2); `mode` as the kernel gives it, without the umask's bits.
+    pub fn mkdir(
+        &self,
+        requester: Requester,
+        parent: u64,
+        name: &OsStr,
+        mode: u32,
+    ) -> Result<Attr> {
+        let target = &self.below(parent, name)?;
+        let made = self
+            .act(requester, |user| async move { user.mkdir(target.clone(), mode & 0o7777).await });
+        self.named(made?)
+    }
+
+    /// mknod(2)
+    pub fn mknod(
+        &self,
+        requester: Requester,
+        parent: u64,
+        name: &OsStr,
+        mode: u32,
+        rdev: u32,
+    ) -> Result<Attr> {
+        let target = &self.below(parent, name)?;
+        let kind = kind_of_mode(mode)?;
+        let made = self.act(requester, |user| async move {
+            user.mknod(target.clone(), kind, mode & 0o7777, u64::from(rdev)).await
+        });
+        self.named(made?)
+    }
+
+    /// symlink(2)
+    pub fn symlink(
+        &self,
+        requester: Requester,
+        parent: u64,
+        name: &OsStr,
+        path: &Path,
+    ) -> Result<Attr> {
+        let target = &self.below(parent, name)?;
+        let path = path.as_os_str().as_bytes();
+        let made =
+            self.act(requester, |user| async move { user.symlink(target.clone(), path).await });
+        self.named(made?)
+    }
+
+    /// link(2)
+    pub fn link(&self, requester: Requester, node: u64, parent: u64, name: &OsStr) -> Result<Attr> {
+        let (existing, new) = (&self.object(node)?, &self.below(parent, name)?);
+        let made = self.act(requester, |user| async move {
+            user.link(existing.clone(), false, new.clone()).await
+        });
+        self.named(made?)
+    }
+
+    /// unlink(2)
+    pub fn unlink(&self, requester: Requester, parent: u64, name: &OsStr) -> Result<()> {
+        let target = &self.below(parent, name)?;
+        self.act(requester, |user| async move { user.unlink(target.clone()).await }).map(|_| ())
+    }
+
+    /// rmdir(2)
+    pub fn rmdir(&self, requester: Requester, parent: u64, name: &OsStr) -> Result<()> {
+        let target = &self.below(parent, name)?;
+        self.act(requester, |user| async move { user.rmdir(target.clone()).await }).map(|_| ())
+    }
+
+    /// renameat2(2)
+    pub fn rename(
+        &self,
+        requester: Requester,
+        from: (u64, &OsStr),
+        to: (u64, &OsStr),
+        flags: u32,
+    ) -> Result<()> {
+        let (from, to): (&Target, &Target) =
+            (&self.below(from.0, from.1)?, &self.below(to.0, to.1)?);
+        // Whiteouts are for overlay's upper layers.
+        let flags = RenameFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
+        let moved = self.act(requester, |user| async move {
+            user.rename(from.clone(), to.clone(), flags).await
+        });
+        moved.map(|_| ())
+    }
+
+    /// readlink(2)
+    pub fn readlink(&self, requester: Requester, node: u64) -> Result<Vec<u8>> {
+        let target = &self.object(node)?;
+        self.act(requester, |user| async move { user.readlink(target.clone()).await })
+    }
+
+    /// The kernel is about to be told of an object by name.
+    fn named(&self, attr: Attr) -> Result<Attr> {
+        self.nodes.looked_up(&attr);
+        Ok(attr)
+    }
+}
