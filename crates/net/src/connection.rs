@@ -6,8 +6,8 @@ pub mod output;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pvfs_wire::Header;
 use pvfs_wire::token::Session;
+use pvfs_wire::{Errno, Header};
 
 use crate::buffer::Pool;
 use crate::gate::{Fault, Gate, Now, Verdict};
@@ -27,6 +27,8 @@ pub struct Connection<S> {
     /// Requests of the round now under way.
     admitted: Vec<Admitted>,
     ending: bool,
+    /// How large a reply is expected to be, so that a round's replies fit into the cap.
+    usual_reply_bytes: usize,
     progress_at: Instant,
     data_checksum: bool,
 }
@@ -46,6 +48,8 @@ pub struct Findings {
     pub greeting: Option<Vec<ConnectionId>>,
     /// Messages that came twice.
     pub duplicates: u64,
+    /// More messages may be complete than fit into this round.
+    pub has_more: bool,
     /// Close the connection.
     pub fault: Option<Fault>,
 }
@@ -61,6 +65,7 @@ impl<S: Stream> Connection<S> {
             gate,
             admitted: Vec::new(),
             ending: false,
+            usual_reply_bytes: FIRST_REPLY_BYTES,
             progress_at: now.instant,
             data_checksum,
         }
@@ -132,6 +137,10 @@ impl<S: Stream> Connection<S> {
     pub fn admit(&mut self, now: Now) -> Findings {
         let mut findings = Findings::default();
         while self.wants_to_receive() && findings.fault.is_none() {
+            if self.is_round_full() {
+                findings.has_more = true;
+                break;
+            }
             match self.next_frame() {
                 Ok(Some(frame)) => self.admit_frame(&frame, &mut findings, now),
                 Ok(None) => break,
@@ -139,6 +148,13 @@ impl<S: Stream> Connection<S> {
             }
         }
         findings
+    }
+
+    /// Whether the replies to the requests admitted so far may be all that the cap allows. One request
+    /// is always served.
+    fn is_round_full(&self) -> bool {
+        let expected = self.admitted.len() * self.usual_reply_bytes + self.output.queued_bytes();
+        !self.admitted.is_empty() && expected > self.gate.limits().queued_bytes_max
     }
 
     fn next_frame(&mut self) -> Result<Option<Frame>, Fault> {
@@ -201,6 +217,8 @@ impl<S: Stream> Connection<S> {
     /// Queues the reply to a request that was served.
     pub fn reply(&mut self, request: &Header, response: Response, now: Now) {
         self.gate.answered(request);
+        // A forged capability or order is no better than a forged session.
+        self.ending |= response.status == Errno::EKEYREJECTED && self.gate.offence(now);
         self.push(request, response, now);
     }
 
@@ -250,3 +268,6 @@ impl<S: Stream> Connection<S> {
         self.stream.shutdown();
     }
 }
+
+/// The reply expected from a connection that has not had any.
+const FIRST_REPLY_BYTES: usize = 1 << 20;

@@ -313,6 +313,11 @@ impl Gate {
         }
     }
 
+    /// Counts a bad token that the service found; whether the origin is locked out now.
+    pub fn offence(&self, now: Now) -> bool {
+        self.doorman.offence(self.origin, now)
+    }
+
     /// Notes that a request which was passed on is answered.
     pub fn answered(&mut self, request: &Header) {
         self.outstanding.requests -= 1;

@@ -24,6 +24,8 @@ pub const PRODUCE: u16 = 0x0303;
 pub const HOLD: u16 = 0x0304;
 /// The body of the reply is the session's uid.
 pub const WHOAMI: u16 = 0x0305;
+/// The service finds a token in it that nobody signed.
+pub const FORGED: u16 = 0x0306;
 
 #[derive(Default)]
 pub struct Echo {
@@ -87,6 +89,7 @@ impl Echo {
                 let body = uid.to_le_bytes().to_vec();
                 request.ticket.reply(Response { status: OK, body, data: None });
             }
+            FORGED => request.ticket.reply(Response::failed(Errno::EKEYREJECTED)),
             _ => request.ticket.reply(Response::failed(Errno::ENOSYS)),
         }
     }

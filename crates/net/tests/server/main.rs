@@ -123,6 +123,18 @@ fn ten_bad_tokens_lock_the_address_out() {
 }
 
 #[test]
+fn ten_forged_capabilities_lock_the_address_out_too() {
+    let fixture = Fixture::new();
+    let mut client = Client::introduced(&fixture.tcp, hello(1, 1), &credential());
+    for _ in 0..10 {
+        client.send(FORGED, b"", b"");
+        assert_eq!(client.receive().unwrap().header.status, Errno::EKEYREJECTED);
+    }
+    assert!(client.is_closed());
+    assert_eq!(Client::greeted(&fixture.tcp, hello(2, 1)).err(), Some(Errno::EACCES));
+}
+
+#[test]
 fn a_newer_incarnation_replaces_the_older_and_an_older_is_refused() {
     let fixture = Fixture::new();
     for (client, endpoint) in (10..).zip(fixture.both()) {
