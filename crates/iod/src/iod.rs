@@ -68,18 +68,6 @@ impl Config {
     }
 }
 
-/// What the daemon asks of the network that serves it.
-pub trait Network: Send + Sync {
-    /// Closes all connections and answers EIO, but for the answer to the order itself.
-    fn estop(&self);
-
-    /// Serves again.
-    fn resume(&self);
-
-    /// Counters for the status report.
-    fn figures(&self) -> Vec<(String, u64)>;
-}
-
 /// An I/O daemon.
 pub struct Iod {
     shared: Arc<Shared>,
@@ -97,9 +85,14 @@ impl Iod {
         Self { shared, _workers: workers }
     }
 
-    /// Tells the daemon which network it is served by, so that orders and figures include it. Once.
-    pub fn attach(&self, network: Box<dyn Network>) {
-        self.shared.attach(network);
+    /// Shows these figures too when it is asked for its status: those of the network. Once.
+    pub fn show_also(&self, figures: impl Fn() -> Vec<(String, u64)> + Send + Sync + 'static) {
+        self.shared.show_also(Box::new(figures));
+    }
+
+    /// Goes by these keys from now on.
+    pub fn accept_keys(&self, ring: KeyRing) {
+        self.shared.accept_keys(ring);
     }
 
     /// Whether an order to stop has come: finish, [`Self::drain`], exit.

@@ -8,7 +8,7 @@
 //! ```
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use pvfs_net::buffer::Pool;
@@ -25,7 +25,7 @@ use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::figures::Figures;
 use crate::health::Health;
-use crate::iod::{Config, Network};
+use crate::iod::Config;
 use crate::ops::{self, Next, Outcome, Work};
 use crate::order::Orders;
 use crate::plan::Plan;
@@ -39,8 +39,6 @@ pub struct Shared {
     pub name: String,
     /// The cluster version it goes by.
     pub map_version: u32,
-    /// Who signs capabilities and orders.
-    pub ring: KeyRing,
     /// The objects.
     pub engine: Engine,
     /// How it is.
@@ -55,6 +53,8 @@ pub struct Shared {
     pub strain: Strain,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
+    /// Who signs capabilities and orders.
+    ring: RwLock<KeyRing>,
     filesystems: Vec<u32>,
     write_at_once_bytes_max: usize,
     syncs: SyncGroups<Waiter>,
@@ -67,8 +67,11 @@ pub struct Shared {
     committed_ns: AtomicU64,
     committing: AtomicBool,
     stop_wanted: AtomicBool,
-    network: OnceLock<Box<dyn Network>>,
+    more_figures: OnceLock<FigureSource>,
 }
+
+/// Figures that somebody else keeps.
+pub type FigureSource = Box<dyn Fn() -> Vec<(String, u64)> + Send + Sync>;
 
 /// What workers do.
 pub enum Job {
@@ -105,7 +108,7 @@ impl Shared {
             board: Arc::new(Board::new(config.bounds())),
             name: config.name,
             map_version: config.map_version,
-            ring,
+            ring: RwLock::new(ring),
             engine,
             health,
             figures,
@@ -122,7 +125,7 @@ impl Shared {
             committed_ns: AtomicU64::new(started.as_nanos() as u64),
             committing: AtomicBool::new(false),
             stop_wanted: AtomicBool::new(false),
-            network: OnceLock::new(),
+            more_figures: OnceLock::new(),
         })
     }
 
@@ -162,7 +165,8 @@ impl Shared {
         rights: Rights,
     ) -> Result<Arc<Capability>, Errno> {
         let (session, now_s) = (call.session()?, self.clock.unix().as_secs());
-        let asker = Asker { ring: &self.ring, session, now_s };
+        let ring = self.ring();
+        let asker = Asker { ring: &ring, session, now_s };
         let granted = call.connection().capabilities().grant(access, &asker, rights);
         if granted.as_ref().err() == Some(&Errno::EKEYREJECTED) {
             self.figures.forged_capabilities.one();
@@ -170,6 +174,16 @@ impl Shared {
         let capability = granted?;
         self.check_served(capability.handle)?;
         Ok(capability)
+    }
+
+    /// The keys that capabilities and orders are signed with.
+    pub fn ring(&self) -> RwLockReadGuard<'_, KeyRing> {
+        self.ring.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes by these keys from now on. What was verified already stays good for its time.
+    pub fn accept_keys(&self, ring: KeyRing) {
+        *self.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
     }
 
     /// Whether objects of this file system are kept here.
@@ -198,7 +212,7 @@ impl Shared {
     pub fn obey(&self, kind: OrderKind) {
         match kind {
             OrderKind::Stop => self.stop_wanted.store(true, SeqCst),
-            OrderKind::Resume => self.resume(),
+            OrderKind::Resume => self.health.resume(),
             OrderKind::Estop => self.estop(),
         }
     }
@@ -226,13 +240,13 @@ impl Shared {
             ("store_available_bytes", space.available_bytes),
         ];
         let gauges = gauges.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let network = self.network.get().map(|network| network.figures()).unwrap_or_default();
-        self.figures.list().into_iter().chain(gauges).chain(network).collect()
+        let more = self.more_figures.get().map(|figures| figures()).unwrap_or_default();
+        self.figures.list().into_iter().chain(gauges).chain(more).collect()
     }
 
-    /// The network it is served by; the first one told stays.
-    pub fn attach(&self, network: Box<dyn Network>) {
-        let _ = self.network.set(network);
+    /// Adds figures to the list; the first ones told stay.
+    pub fn show_also(&self, figures: FigureSource) {
+        let _ = self.more_figures.set(figures);
     }
 
     /// Begins a commit when the last one was begun long enough ago.
@@ -339,13 +353,6 @@ impl Shared {
         Ok(())
     }
 
-    fn resume(&self) {
-        self.health.resume();
-        if let Some(network) = self.network.get() {
-            network.resume();
-        }
-    }
-
     fn estop(&self) {
         self.health.stop("stopped by an emergency order; pvfs resume ends it");
         for job in self.board.clear() {
@@ -357,9 +364,6 @@ impl Shared {
         }
         let waiters = self.syncs.clear();
         waiters.into_iter().for_each(|waiter| self.refuse(waiter.pending, Errno::EIO));
-        if let Some(network) = self.network.get() {
-            network.estop();
-        }
     }
 }
 

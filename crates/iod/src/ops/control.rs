@@ -10,7 +10,7 @@ impl Execute for Control {
     fn execute(self, iod: &Shared, _: &Call<'_>) -> Outcome {
         let now_s = iod.clock.unix().as_secs();
         // The same order again, be it resent or replayed, is answered but not carried out.
-        if let Some(order) = iod.orders.accept(&iod.ring, &self.order, now_s)? {
+        if let Some(order) = iod.orders.accept(&iod.ring(), &self.order, now_s)? {
             iod.obey(order.kind);
         }
         Ok(Next::done::<Self>(&Controlled { state: iod.health.state() }))

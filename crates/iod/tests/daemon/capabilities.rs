@@ -80,6 +80,17 @@ fn a_key_of_another_cluster_signs_nothing_here() {
 }
 
 #[test]
+fn keys_roll_without_a_restart() {
+    let (mut daemon, _) = Daemon::in_memory();
+    daemon.ring = KeyRing::new(&[[2; 32], [1; 32]]);
+    let client = daemon.client(1);
+    let object = client.object(1);
+    assert_eq!(refusals(&client, &object), [Some(Errno::EKEYREJECTED); 4]);
+    daemon.iod.accept_keys(daemon.ring.clone());
+    assert_eq!(refusals(&client, &object), [None; 4]);
+}
+
+#[test]
 fn an_expired_capability_ends_while_it_is_in_use() {
     let (daemon, _) = Daemon::in_memory();
     let client = daemon.client(1);

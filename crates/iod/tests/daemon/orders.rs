@@ -21,9 +21,11 @@ fn everybody_may_ask_how_the_daemon_is() {
     let pong = nobody.call(&Ping {}).unwrap();
     assert_eq!((pong.state, pong.time_ns), (DaemonState::Ok, START_S as i64 * 1_000_000_000));
     daemon.clock.advance(Duration::from_secs(3));
+    daemon.iod.show_also(|| vec![("net_rounds_count".into(), 7)]);
     let report = nobody.call(&Status {}).unwrap();
     assert_eq!((&*report.name, &*report.role, report.uptime_s), ("io0", "iod", 3));
     assert!(report.figures.iter().any(|figure| figure.0 == "connections" && figure.1 == 1));
+    assert!(report.figures.contains(&("net_rounds_count".into(), 7)));
 }
 
 #[test]
