@@ -7,6 +7,7 @@
 //!     cpu     processor time of this process and of the daemons
 //!   testbed   where it runs: a store, a private cluster of real processes or the running one
 //!   limit     the bare programs: sockets and files without a file system
+//!   mount     the kernel mount, next to a file system in memory
 //! ```
 //!
 //! Wall times on a shared machine vary by a factor of two from one minute to the next, so no figure stands
@@ -21,6 +22,7 @@ pub mod io;
 pub mod limit;
 pub mod memory;
 pub mod meta;
+pub mod mount;
 pub mod place;
 pub mod row;
 pub mod testbed;

@@ -12,7 +12,7 @@ use super::crew::Crew;
 use super::error::Result;
 use super::row::{Bar, Row};
 use super::testbed::Testbed;
-use super::{Effort, memory, progress};
+use super::{Effort, memory, mount, progress};
 use job::Progress;
 use names::{Local, Names, Product};
 use std::sync::Arc;
@@ -50,6 +50,7 @@ pub struct Plan {
     crowds: Vec<Crowd>,
     listing: bool,
     memory: bool,
+    mount: bool,
 }
 
 impl Step {
@@ -106,6 +107,7 @@ impl Plan {
             crowds: crowds.collect(),
             listing: effort.wants(listing::ROW),
             memory: memory::ROWS.iter().any(|name| effort.wants(name)),
+            mount: effort.wants(mount::LISTING_ROW) && mount::can_mount(),
         }
     }
 
@@ -113,7 +115,8 @@ impl Plan {
     pub fn names(&self, effort: &Effort) -> Vec<String> {
         let steps = self.crowds.iter().flat_map(|crowd| crowd.rows());
         let fixed = [listing::ROW].into_iter().chain(memory::ROWS).map(str::to_owned);
-        steps.chain(fixed).filter(|name| effort.wants(name)).collect()
+        let mounted = self.mount.then(|| mount::LISTING_ROW.to_owned());
+        steps.chain(fixed).chain(mounted).filter(|name| effort.wants(name)).collect()
     }
 }
 
@@ -131,6 +134,10 @@ pub fn measure(testbed: &Testbed, effort: &Effort, plan: &Plan) -> Result<Vec<Ro
     if plan.listing || plan.memory {
         progress.set_message(listing::ROW);
         rows.extend(listing::measure(testbed, effort)?);
+    }
+    if plan.mount {
+        progress.set_message(mount::LISTING_ROW);
+        rows.push(mount::measure_listing(testbed, effort)?);
     }
     progress.finish_and_clear();
     rows.retain(|row| effort.wants(&row.name));

@@ -3,6 +3,7 @@
 pub mod bare_server;
 pub mod io;
 pub mod meta;
+pub mod mounted;
 
 use crate::bench::testbed::Testbed;
 use crate::bench::{self, Effort, Row, row};
@@ -33,6 +34,8 @@ pub enum What {
     Meta(meta::Args),
     #[command(hide = true)]
     BareServer(bare_server::Args),
+    #[command(hide = true)]
+    Mounted(mounted::Args),
 }
 
 /// What both kinds take.
@@ -142,5 +145,6 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         What::Io(args) => io::run(args, context),
         What::Meta(args) => meta::run(args, context),
         What::BareServer(args) => bare_server::run(args),
+        What::Mounted(args) => mounted::run(args, context),
     }
 }

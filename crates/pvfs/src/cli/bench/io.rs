@@ -1,7 +1,7 @@
 //! `pvfs bench io`
 
 use super::Wishes;
-use crate::bench::io;
+use crate::bench::{io, mount};
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
 
@@ -10,8 +10,8 @@ use crate::cli::exit::Failure;
 /// Clients read and write one shared file, and one file each, in transfers of 1 MiB, 64 KiB and
 /// 4 KiB over TCP and Unix sockets. The limit next to each figure is a bare socket program that
 /// moves the same bytes from and to the same kind of files; for 4 KiB it is the mere exchange of
-/// messages. Medians of turns. With --json: one array of {name, value, unit, limit, ratio,
-/// cpu_s_per_gib}.
+/// messages. A kernel mount is measured against a file system in memory that is mounted alike.
+/// Medians of turns. With --json: one array of {name, value, unit, limit, ratio, cpu_s_per_gib}.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -33,11 +33,14 @@ Examples:
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let effort = args.wishes.effort();
     let cases = io::cases(&effort);
-    let names: Vec<String> = cases.iter().map(io::Case::name).collect();
+    let mounts = mount::cases(&effort);
+    let names = cases.iter().map(io::Case::name).chain(mounts.iter().map(mount::Case::name));
+    let names: Vec<String> = names.collect();
     if !args.wishes.chosen(&names, context)? {
         return Ok(());
     }
     let testbed = args.wishes.testbed(context)?;
-    let rows = io::measure(&testbed, &effort, &cases)?;
+    let mut rows = io::measure(&testbed, &effort, &cases)?;
+    rows.extend(mount::measure(&testbed, &effort, &mounts)?);
     args.wishes.report(&rows, context)
 }
