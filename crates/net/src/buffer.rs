@@ -5,17 +5,22 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A stack of idle buffers, shared by all threads of a daemon.
 #[derive(Clone)]
 pub struct Pool {
-    shelves: Arc<[Shelf; SIZES.len()]>,
+    shelves: Arc<[Mutex<Shelf>; SIZES.len()]>,
     lent_bytes: Arc<AtomicUsize>,
 }
 
 /// Idle buffers of one size.
-type Shelf = Mutex<Vec<Box<[u8]>>>;
+#[derive(Default)]
+struct Shelf {
+    idle: Vec<Box<[u8]>>,
+    /// The fewest that were idle since the last trim: so many nobody needed.
+    least_idle: usize,
+}
 
 /// Bytes on loan from a pool. Behaves as a slice of the length asked for.
 pub struct Buffer {
@@ -34,7 +39,7 @@ impl Pool {
     /// A pool with nothing in it.
     pub fn new() -> Self {
         Self {
-            shelves: Arc::new(std::array::from_fn(|_| Mutex::new(Vec::new()))),
+            shelves: Arc::new(std::array::from_fn(|_| Mutex::default())),
             lent_bytes: Arc::default(),
         }
     }
@@ -44,7 +49,7 @@ impl Pool {
         let Some(shelf) = SIZES.iter().position(|size| *size >= bytes) else {
             return Buffer::unpooled(bytes);
         };
-        let idle = self.lock(shelf).pop();
+        let idle = self.lock(shelf).take();
         let memory = idle.unwrap_or_else(|| vec![0; SIZES[shelf]].into_boxed_slice());
         self.lent_bytes.fetch_add(SIZES[shelf], Ordering::Relaxed);
         Buffer { bytes: memory, used_bytes: bytes, home: Some(self.clone()) }
@@ -58,14 +63,38 @@ impl Pool {
     fn give_back(&self, memory: Box<[u8]>) {
         let Some(shelf) = SIZES.iter().position(|size| *size == memory.len()) else { return };
         self.lent_bytes.fetch_sub(SIZES[shelf], Ordering::Relaxed);
-        let mut idle = self.lock(shelf);
-        if (idle.len() + 1) * SIZES[shelf] <= IDLE_BYTES_MAX {
-            idle.push(memory);
+        let mut found = self.lock(shelf);
+        if (found.idle.len() + 1) * SIZES[shelf] <= IDLE_BYTES_MAX {
+            found.idle.push(memory);
         }
     }
 
-    fn lock(&self, shelf: usize) -> std::sync::MutexGuard<'_, Vec<Box<[u8]>>> {
+    /// Frees what nobody has needed since the last trim.
+    pub fn trim(&self) {
+        for shelf in 0..SIZES.len() {
+            // Freed without the lock: giving pages back takes a while.
+            let unneeded = self.lock(shelf).split_off_unneeded();
+            drop(unneeded);
+        }
+    }
+
+    fn lock(&self, shelf: usize) -> MutexGuard<'_, Shelf> {
         self.shelves[shelf].lock().expect("no code panics while it holds a shelf")
+    }
+}
+
+impl Shelf {
+    fn take(&mut self) -> Option<Box<[u8]>> {
+        let memory = self.idle.pop();
+        self.least_idle = self.least_idle.min(self.idle.len());
+        memory
+    }
+
+    fn split_off_unneeded(&mut self) -> Vec<Box<[u8]>> {
+        // The bottom of the stack is what was idle all the time.
+        let unneeded = self.idle.drain(..self.least_idle.min(self.idle.len())).collect();
+        self.least_idle = self.idle.len();
+        unneeded
     }
 }
 
@@ -105,8 +134,8 @@ impl Drop for Buffer {
 /// The sizes kept: a page, a strip, a stripe's share, the largest message and a head before each.
 const SIZES: [usize; 5] = [8 << 10, 72 << 10, 264 << 10, 1032 << 10, 4104 << 10];
 
-/// Idle memory kept per size.
-const IDLE_BYTES_MAX: usize = 16 << 20;
+/// Idle memory kept per size, for at most two trims after it was last needed.
+const IDLE_BYTES_MAX: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -127,9 +156,29 @@ mod tests {
     #[test]
     fn idle_memory_is_bounded() {
         let pool = Pool::new();
-        let many: Vec<Buffer> = (0..8).map(|_| pool.take(4 << 20)).collect();
+        let many: Vec<Buffer> = (0..32).map(|_| pool.take(4 << 20)).collect();
+        assert!(pool.lent_bytes() >= 32 * (4 << 20));
         drop(many);
-        let idle = pool.shelves.last().unwrap().lock().unwrap().len();
-        assert!(idle * (4 << 20) <= IDLE_BYTES_MAX);
+        assert_eq!(pool.lent_bytes(), 0);
+        assert!(idle_count(&pool) * (4 << 20) <= IDLE_BYTES_MAX);
+    }
+
+    #[test]
+    fn memory_that_nobody_needs_is_freed_and_the_rest_is_kept() {
+        let pool = Pool::new();
+        let many: Vec<Buffer> = (0..10).map(|_| pool.take(4 << 20)).collect();
+        drop(many);
+        pool.trim();
+        assert_eq!(idle_count(&pool), 10);
+        let few: Vec<Buffer> = (0..3).map(|_| pool.take(4 << 20)).collect();
+        drop(few);
+        pool.trim();
+        assert_eq!(idle_count(&pool), 3);
+        pool.trim();
+        assert_eq!(idle_count(&pool), 0);
+    }
+
+    fn idle_count(pool: &Pool) -> usize {
+        pool.lock(SIZES.len() - 1).idle.len()
     }
 }

@@ -217,6 +217,8 @@ impl<S: Stream> Connection<S> {
     /// Queues the reply to a request that was served.
     pub fn reply(&mut self, request: &Header, response: Response, now: Now) {
         self.gate.answered(request);
+        let bytes = response.data.as_ref().map_or(0, |data| data.len()) + response.body.len();
+        self.usual_reply_bytes = bytes.max(self.usual_reply_bytes / 2);
         // A forged capability or order is no better than a forged session.
         self.ending |= response.status == Errno::EKEYREJECTED && self.gate.offence(now);
         self.push(request, response, now);

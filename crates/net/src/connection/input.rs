@@ -238,3 +238,100 @@ const SMALL_BYTES: usize = 64 << 10;
 
 /// After so many small messages the next one is believed to be small, too.
 const SMALL_IN_A_ROW: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::VecDeque;
+    use std::io::IoSlice;
+
+    /// Gives its bytes in pieces of the given sizes, and says when it was asked for more than a piece.
+    struct Pieces(VecDeque<Vec<u8>>);
+
+    impl Stream for Pieces {
+        fn send(&mut self, _: &[IoSlice<'_>]) -> io::Result<usize> {
+            Err(ErrorKind::WouldBlock.into())
+        }
+        fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+            let Some(piece) = self.0.front_mut() else { return Err(ErrorKind::WouldBlock.into()) };
+            let count = piece.len().min(pieces[0].len());
+            pieces[0][..count].copy_from_slice(&piece[..count]);
+            piece.drain(..count);
+            if piece.is_empty() {
+                self.0.pop_front();
+            }
+            Ok(count)
+        }
+        fn shutdown(&mut self) {}
+    }
+
+    fn frame(tag: u64, body_bytes: usize, data_bytes: usize) -> Vec<u8> {
+        let (body, data) = (vec![tag as u8; body_bytes], vec![!tag as u8; data_bytes]);
+        let mut header = Header::request(1, tag).with_body(&body);
+        header.data_bytes = data.len() as u32;
+        header.data_crc = Some(checksum(&data));
+        [&header.encode()[..], &body, &data].concat()
+    }
+
+    /// Receives and parses everything; the tags, and how often bytes were moved to another buffer.
+    fn parse(bytes: &[u8], pieces: impl Iterator<Item = usize>) -> (Vec<u64>, Vec<usize>) {
+        let mut rest = bytes;
+        let mut stream = Pieces(VecDeque::new());
+        for piece in pieces {
+            let (first, others) = rest.split_at(piece.clamp(1, rest.len().max(1)).min(rest.len()));
+            stream.0.push_back(first.to_vec());
+            rest = others;
+            if rest.is_empty() {
+                break;
+            }
+        }
+        let (mut input, pool) = (Input::default(), Pool::new());
+        let (mut tags, mut starts) = (Vec::new(), Vec::new());
+        while let Received::Bytes(_) = input.receive(&mut stream, &pool).unwrap() {
+            while let Some(frame) = input.next_frame().unwrap() {
+                let memory = input.memory().unwrap();
+                assert!(memory[frame.body.clone()].iter().all(|b| *b == frame.header.tag as u8));
+                assert!(memory[frame.data.clone()].iter().all(|b| *b == !frame.header.tag as u8));
+                tags.push(frame.header.tag);
+                starts.push(frame.body.start - HEADER_BYTES);
+                input.advance(&frame);
+            }
+            input.release(&pool);
+        }
+        assert!(!input.is_halfway());
+        assert!(input.memory().is_none() && pool.lent_bytes() == 0, "an idle input holds memory");
+        (tags, starts)
+    }
+
+    #[test]
+    fn frames_are_found_however_the_bytes_are_cut() {
+        for seed in 1..200u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut chance = move |bound: usize| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state % bound as u64) as usize
+            };
+            let bytes: Vec<u8> = (1..30)
+                .flat_map(|tag| {
+                    let data_bytes = [0, 10, 4096, 70_000, 300_000][chance(5)];
+                    frame(tag, chance(200), chance(data_bytes + 1))
+                })
+                .collect();
+            let largest = [10, 1000, 100_000, 1 << 20][chance(4)];
+            let pieces = std::iter::repeat_with(|| 1 + chance(largest));
+            let (tags, _) = parse(&bytes, pieces);
+            assert_eq!(tags, (1..30).collect::<Vec<u64>>(), "seed {seed}");
+        }
+    }
+
+    /// In the steady state each large message is received into the start of a buffer of its size.
+    #[test]
+    fn large_messages_are_never_moved_once_their_size_is_known() {
+        let bytes: Vec<u8> = (1..20).flat_map(|tag| frame(tag, 50, 1 << 20)).collect();
+        let (tags, starts) = parse(&bytes, std::iter::repeat(bytes.len()));
+        assert_eq!(tags.len(), 19);
+        assert!(starts.iter().all(|start| *start == 0), "{starts:?}");
+    }
+}

@@ -207,6 +207,9 @@ impl<S: Stream + 'static> Board<S> {
         if let Some(older) = findings.greeting {
             self.greet(id, older, now);
         }
+        if findings.has_more {
+            self.ready.push(id);
+        }
         if let Some(fault) = findings.fault {
             self.punish(id, fault);
             return 0;

@@ -35,6 +35,7 @@ pub struct Reactor {
     estops_seen: usize,
     ticked_at: Instant,
     swept_at: Instant,
+    trimmed_at: Instant,
 }
 
 /// The epoll, and what it was last told about each connection.
@@ -66,6 +67,7 @@ impl Reactor {
             estops_seen: 0,
             ticked_at: now.instant,
             swept_at: now.instant,
+            trimmed_at: now.instant,
         };
         reactor.watch_listeners()?;
         Ok(reactor)
@@ -224,6 +226,10 @@ impl Reactor {
             self.ticked_at = now.instant;
             self.shared.house.service.tick();
         }
+        if self.index == 0 && self.trimmed_at.until(now.instant) >= TRIM_EVERY {
+            self.trimmed_at = now.instant;
+            self.shared.house.pool.trim();
+        }
         if self.swept_at.until(now.instant) >= SWEEP_EVERY {
             self.swept_at = now.instant;
             self.board.sweep(now);
@@ -327,6 +333,7 @@ const ACCEPTS_MAX: usize = 32;
 
 const TICK_EVERY: std::time::Duration = std::time::Duration::from_millis(95);
 const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_millis(950);
+const TRIM_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
 const REST_TIME: std::time::Duration = std::time::Duration::from_secs(1);
 
 const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };

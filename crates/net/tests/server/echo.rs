@@ -1,6 +1,6 @@
 //! A service that gives back what it is given, in several manners, and notes what it sees.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use pvfs_net::buffer::{Buffer, Pool};
@@ -26,6 +26,8 @@ pub const HOLD: u16 = 0x0304;
 pub const WHOAMI: u16 = 0x0305;
 /// The service finds a token in it that nobody signed.
 pub const FORGED: u16 = 0x0306;
+/// Stops the daemon in an emergency.
+pub const ESTOP: u16 = 0x0307;
 
 #[derive(Default)]
 pub struct Echo {
@@ -35,6 +37,7 @@ pub struct Echo {
     pub held: Mutex<Vec<Ticket>>,
     pub rounds: Mutex<Vec<usize>>,
     pub pool: Pool,
+    pub daemon: OnceLock<Daemon>,
 }
 
 impl Service for Echo {
@@ -87,6 +90,10 @@ impl Echo {
             WHOAMI => {
                 let uid = request.session.map_or(u32::MAX, |session| session.uid);
                 let body = uid.to_le_bytes().to_vec();
+                request.ticket.reply(Response { status: OK, body, data: None });
+            }
+            ESTOP => {
+                self.daemon.get().unwrap().estop();
                 request.ticket.reply(Response { status: OK, body, data: None });
             }
             FORGED => request.ticket.reply(Response::failed(Errno::EKEYREJECTED)),

@@ -285,6 +285,23 @@ fn a_reader_that_does_not_read_holds_no_more_than_its_cap_and_is_closed() {
     eventually("its memory is back", || fixture.echo.pool.lent_bytes() == 0);
 }
 
+/// However many large replies are asked for at once, no more are made than the cap allows.
+#[test]
+fn many_large_replies_asked_for_at_once_are_made_little_by_little() {
+    let fixture = Fixture::new();
+    let mut client = Client::introduced(&fixture.tcp, hello(1, 1), &credential());
+    let bytes = (4u32 << 20).to_le_bytes();
+    let frames: Vec<u8> = (0..60).flat_map(|_| client.frame(PRODUCE, &bytes, b"")).collect();
+    client.transport.write_all(&frames).unwrap();
+    let mut most = 0;
+    for _ in 0..60 {
+        most = most.max(fixture.echo.pool.lent_bytes());
+        assert_eq!(client.receive().unwrap().data.len(), 4 << 20);
+    }
+    // The first round is a guess; all later ones know.
+    assert!(most <= 10 * (4 << 20), "{most} bytes were lent");
+}
+
 #[test]
 fn connections_are_capped_and_silent_ones_are_closed() {
     let limits = Limits {
@@ -399,6 +416,19 @@ fn an_emergency_stop_closes_at_once_and_resume_needs_no_restart() {
     fixture.daemon.resume();
     client.send(ECHO, b"again", b"");
     assert_eq!(client.receive().unwrap().body, b"again");
+}
+
+/// `estop` reaches the one daemon that carries it out, and its answer reaches who ordered it.
+#[test]
+fn the_order_of_an_emergency_stop_is_answered() {
+    let fixture = Fixture::new();
+    fixture.echo.daemon.set(fixture.daemon.clone()).ok().unwrap();
+    let mut other = Client::introduced(&fixture.unix, hello(2, 1), &credential());
+    let mut client = Client::introduced(&fixture.tcp, hello(1, 1), &credential());
+    client.send(ESTOP, b"", b"");
+    assert_eq!(client.receive().unwrap().header.status, OK);
+    assert!(client.is_closed() && other.is_closed());
+    assert!(fixture.daemon.list_figures().contains(&("net_connections".into(), 0)));
 }
 
 #[test]
