@@ -138,6 +138,11 @@ impl Clients {
         self.leave_until(client, now_ns.saturating_add(wait_ns));
     }
 
+    /// Whether this connection of the client is there.
+    pub fn is_connected(&self, client: u64, connection: ConnectionId) -> bool {
+        self.known.get(&client).is_some_and(|known| known.connections.contains(&connection))
+    }
+
     /// The client asks for a change. It has been told by now if its lease was lost; whether that was
     /// news. Refused while its old state is not freed yet.
     pub fn asked(&mut self, client: u64) -> Result<bool, Overdue> {

@@ -13,8 +13,8 @@
 //! 05   client u64, object u64                a truncation ticket without an open: u64
 //! 06   object u64                            Placement: an object to be removed from the iods
 //! 07   client u64, slot u16                  ReplyRecord
-//! 08   client u64                            the client (manager.rs)
-//! 09   object u64, ...                       a lock (manager.rs)
+//! 08   client u64                            version byte, seconds u64: its lease was lost, it is to be told
+//! 09   object u64, ...                       a lock, see manager/locking.rs
 //! ```
 
 /// Tag of facts about the file system.

@@ -30,6 +30,14 @@ impl Space {
         Self { iods, patience: Patience::new(PAUSE_NS, LONGEST_PAUSE_NS) }
     }
 
+    /// These are the iods from now on; what is known of those that stay is kept.
+    pub fn set_iods(&mut self, iods: &[IodId]) {
+        if self.iods.iter().map(|seen| seen.iod).ne(iods.iter().copied()) {
+            let last = |iod| self.iods.iter().find(|seen| seen.iod == iod)?.last;
+            self.iods = iods.iter().map(|iod| Seen { iod: *iod, last: last(*iod) }).collect();
+        }
+    }
+
     /// Asks every iod that answers, and now and then those that do not.
     pub fn look(&mut self, iods: &dyn Iods, now_ns: u64) {
         let due = self.iods.iter().filter(|seen| self.patience.allows(seen.iod, now_ns));
@@ -112,5 +120,7 @@ mod tests {
         disks.0.lock().unwrap().remove(&0);
         space.look(&disks, PAUSE_NS);
         assert_eq!((space.free_bytes(), space.silent()), (vec![0, 50, 200], vec![IodId(0)]));
+        space.set_iods(&[IodId(2), IodId(1), IodId(3)]);
+        assert_eq!(space.free_bytes(), [200, 50, 0], "what is known moves with the iod");
     }
 }

@@ -3,6 +3,9 @@
 //! A request stands behind what is held and in its way, and behind earlier requests that are in its way,
 //! so that a stream of readers cannot starve a writer. The latter is courtesy only: it is dropped when
 //! the earlier request waits, directly or not, for the later one, which would be a deadlock of our making.
+//!
+//! Clients wait in short turns, so as to stay interruptible. A request whose turn lapsed keeps its place for
+//! a moment: nothing is given to it, but it goes on where it stood when it is asked again.
 
 use super::held::{Held, Holder, Ranges};
 use super::table::WaiterId;
@@ -14,6 +17,8 @@ pub struct Waiter {
     pub id: WaiterId,
     /// What it wants.
     pub wanted: Held,
+    /// Nobody waits for the answer, unless it is asked again.
+    pub lapsed: bool,
 }
 
 /// One file's locks of one family.
@@ -56,13 +61,27 @@ impl FileLocks {
         let Some(position) = self.queue.iter().position(|waiter| waiter.id == id) else {
             return Vec::new();
         };
-        let wanted = &self.queue[position].wanted;
+        let Waiter { wanted, lapsed, .. } = &self.queue[position];
+        if *lapsed && which == Waits::ForHeld {
+            return Vec::new();
+        }
         let mut holders: Vec<Holder> =
             self.held.conflicts(wanted).map(|held| held.holder).collect();
         if which == Waits::All {
             holders.extend(self.earlier(wanted, position));
         }
         holders
+    }
+
+    /// The lapsed request that `wanted` asks again.
+    pub fn lapsed(&self, wanted: &Held) -> Option<usize> {
+        let same = |other: &Held| Held { pid: wanted.pid, ..*other } == *wanted;
+        self.queue.iter().position(|waiter| waiter.lapsed && same(&waiter.wanted))
+    }
+
+    /// The waiter of this number.
+    pub fn waiter_mut(&mut self, id: WaiterId) -> Option<&mut Waiter> {
+        self.queue.iter_mut().find(|waiter| waiter.id == id)
     }
 
     /// Takes the waiter `id` out of the queue.

@@ -110,7 +110,9 @@ impl LockTable {
         waiter: Option<WaiterId>,
     ) -> Result<Verdict, Refusal> {
         self.check_room(wanted.holder.client)?;
-        if self.is_free(place, &wanted, None) {
+        let again = self.files.get(&place).and_then(|file| file.lapsed(&wanted));
+        if self.is_free(place, &wanted, again) {
+            again.into_iter().for_each(|position| self.drop_waiter(place, position));
             self.take(place, wanted);
             self.grant_waiting(place);
             return Ok(Verdict::Granted);
@@ -123,7 +125,10 @@ impl LockTable {
         } else if self.closes_circle(place, &wanted) {
             return Err(Refusal::Deadlock);
         }
-        self.wait(place, Waiter { id, wanted });
+        let again = self.files.get(&place).and_then(|file| file.lapsed(&wanted));
+        let position = again.unwrap_or(usize::MAX);
+        again.into_iter().for_each(|position| self.drop_waiter(place, position));
+        self.wait(place, Waiter { id, wanted, lapsed: false }, position);
         Ok(Verdict::Waits)
     }
 
@@ -148,6 +153,13 @@ impl LockTable {
         self.grant_waiting(place);
         self.forget_if_empty(place);
         true
+    }
+
+    /// The waiter's turn is over, but it may ask again: it keeps its place until it is cancelled.
+    pub fn lapse(&mut self, id: WaiterId) -> bool {
+        let Some((place, _)) = self.waiting.get(&id) else { return false };
+        let waiter = self.files.get_mut(place).and_then(|file| file.waiter_mut(id));
+        waiter.map(|waiter| waiter.lapsed = true).is_some()
     }
 
     /// The client is gone: it holds and waits for nothing any more.
@@ -273,10 +285,18 @@ impl LockTable {
         self.carry_out(place, edits);
     }
 
-    fn wait(&mut self, place: Place, waiter: Waiter) {
+    /// Takes a lapsed waiter out, without a look at whose turn that makes it.
+    fn drop_waiter(&mut self, place: Place, position: usize) {
+        if let Some(waiter) = self.waiter_at(place, position) {
+            self.stop_waiting(waiter.id);
+        }
+    }
+
+    fn wait(&mut self, place: Place, waiter: Waiter, position: usize) {
         let holder = waiter.wanted.holder;
         self.clients.entry(holder.client).or_default().waiting_count += 1;
-        self.files.entry(place).or_default().queue.push(waiter);
+        let queue = &mut self.files.entry(place).or_default().queue;
+        queue.insert(position.min(queue.len()), waiter);
         self.waiting.insert(waiter.id, (place, holder));
         self.waits_of.entry(holder).or_default().push(waiter.id);
     }
@@ -285,7 +305,7 @@ impl LockTable {
     fn grant_waiting(&mut self, place: Place) {
         let mut position = 0;
         while let Some(waiter) = self.waiter_at(place, position) {
-            if self.is_free(place, &waiter.wanted, Some(position)) {
+            if !waiter.lapsed && self.is_free(place, &waiter.wanted, Some(position)) {
                 self.stop_waiting(waiter.id);
                 self.take(place, waiter.wanted);
                 self.changes.granted.push(waiter.id);

@@ -359,6 +359,53 @@ fn a_waiter_who_gives_up_lets_those_behind_pass() {
     assert_eq!(table.take_changes().granted, [WaiterId(3)]);
 }
 
+/// Clients wait in short turns; between two of them nobody gets past.
+#[test]
+fn a_lapsed_waiter_that_asks_again_has_kept_its_place() {
+    let mut table = LockTable::default();
+    table.lock(FILE, read(1, 0, 10), None).unwrap();
+    table.lock(FILE, write(2, 0, 10), id(2)).unwrap();
+    table.lock(FILE, write(3, 0, 10), id(3)).unwrap();
+    table.lock(FILE, read(4, 0, 10), id(4)).unwrap();
+    assert!(table.lapse(WaiterId(2)));
+    assert_eq!(table.lock(FILE, read(5, 0, 10), None), Err(Refusal::Conflict));
+    assert_eq!(table.lock(FILE, write(2, 0, 10), id(20)), Ok(Verdict::Waits));
+    assert_eq!(table.waiting_count(), 3);
+    assert!(!table.cancel(WaiterId(2)), "its old number means nothing any more");
+    table.unlock(FILE, read(1, 0, 10));
+    assert_eq!(table.take_changes().granted, [WaiterId(20)]);
+    // The lock comes free between two turns: it is there for who asks again.
+    assert!(table.lapse(WaiterId(3)));
+    table.unlock(FILE, write(2, 0, 10));
+    assert_eq!(table.take_changes().granted, []);
+    assert_eq!(table.lock(FILE, write(3, 0, 10), id(30)), Ok(Verdict::Granted));
+    assert_eq!(table.waiting_count(), 1);
+}
+
+#[test]
+fn a_lapsed_waiter_that_does_not_ask_again_lets_others_pass() {
+    let mut table = LockTable::default();
+    table.lock(FILE, read(1, 0, 10), None).unwrap();
+    table.lock(FILE, write(2, 0, 10), id(2)).unwrap();
+    table.lock(FILE, read(3, 0, 10), id(3)).unwrap();
+    table.lapse(WaiterId(2));
+    assert!(table.cancel(WaiterId(2)));
+    assert_eq!(table.take_changes().granted, [WaiterId(3)]);
+    assert!(!table.lapse(WaiterId(2)));
+}
+
+/// Who has given up waits for nobody, so nobody is refused because of him.
+#[test]
+fn a_lapsed_waiter_closes_no_circle_until_it_asks_again() {
+    let mut table = LockTable::default();
+    table.lock(FILE, write(1, 0, 1), None).unwrap();
+    table.lock(FILE, write(2, 1, 2), None).unwrap();
+    table.lock(FILE, write(1, 1, 2), id(1)).unwrap();
+    table.lapse(WaiterId(1));
+    assert_eq!(table.lock(FILE, write(2, 0, 1), id(2)), Ok(Verdict::Waits));
+    assert_eq!(table.lock(FILE, write(1, 1, 2), id(10)), Err(Refusal::Deadlock));
+}
+
 #[test]
 fn what_was_undone_was_never_held() {
     let mut table = LockTable::default();

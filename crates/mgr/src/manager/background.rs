@@ -82,6 +82,7 @@ impl End {
 impl Manager {
     /// Asks the iods for their space and uses the answers. Returns the pause until the next look.
     pub fn look_at_space(&self, space: &mut Space, iods: &dyn Iods) -> u64 {
+        space.set_iods(&self.policy().iods);
         space.look(iods, self.clock.monotonic_ns());
         let free_bytes = space.free_bytes();
         if self.policy().free_bytes != free_bytes {

@@ -8,12 +8,13 @@
 //! deferred: busy with a truncation, tried again when it has ended
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use pvfs_net::service::{ConnectionId, Response, Ticket};
+use pvfs_net::service::{Peer, Response, Ticket};
 use pvfs_wire::attr::Time;
 use pvfs_wire::ops::{self, Close, Open, OpenFlags, Truncated};
+use pvfs_wire::token::KeyRing;
 use pvfs_wire::{Effect, Errno, Operation, Wire};
 
 use super::orders::Mode;
@@ -35,6 +36,8 @@ pub struct Writer {
     pub locks: LockTable,
     /// What every slot was answered last.
     pub replies: Replies,
+    /// Requests for locks that may be asked again, and until when their places are kept.
+    pub lapsed: VecDeque<(u64, WaiterId)>,
     /// Requests that wait for a truncation of an object to end, the oldest first.
     pub deferred: BTreeMap<WaiterId, Deferred>,
     /// Numbers waiters.
@@ -55,6 +58,7 @@ pub struct Group<'a, 'view> {
     pub(super) writer: &'a mut Writer,
     pub(super) tx: Transaction<'view>,
     pub(super) policy: Arc<Policy>,
+    pub(super) keys: Arc<KeyRing>,
     pub(super) now_ns: u64,
     pub(super) wall: Time,
     pub(super) space_low: bool,
@@ -82,7 +86,7 @@ pub struct Outcome {
 pub struct Waiting {
     pub(super) id: WaiterId,
     pub(super) ticket: Ticket,
-    pub(super) connection: ConnectionId,
+    pub(super) peer: Arc<Peer>,
     pub(super) deadline_ns: u64,
 }
 
@@ -104,6 +108,7 @@ impl Writer {
         Self {
             locks: LockTable::default(),
             replies: Replies::default(),
+            lapsed: VecDeque::new(),
             deferred: BTreeMap::new(),
             next_waiter: 1,
             random: Random::new(seed),
@@ -123,7 +128,7 @@ impl Manager {
         if self.orders.mode() == Mode::Stopped {
             return work.into_iter().for_each(fail_stopped);
         }
-        let requests = work.len() as u64;
+        let requests = work.iter().filter(|work| matches!(work, Work::Request(_))).count();
         let snapshot = self.store.snapshot();
         let mut group = Group::new(self, writer, &*snapshot);
         group.forget_abandoned();
@@ -134,7 +139,7 @@ impl Manager {
         drop(snapshot);
         let commits = !batch.is_empty();
         let committed = if commits { self.store.commit(batch).map(drop) } else { Ok(()) };
-        self.figures.group(requests, commits, committed.is_ok());
+        self.figures.group(requests as u64, commits, committed.is_ok());
         match committed {
             Ok(()) => self.settle(writer, outcome),
             Err(error) => self.take_back(writer, outcome, &error),
@@ -144,14 +149,21 @@ impl Manager {
     fn settle(&self, writer: &mut Writer, outcome: Outcome) {
         writer.replies.committed();
         self.clients().keep_overdue(outcome.overdue);
-        for waiting in outcome.parked {
-            self.parked.park(waiting.id, waiting.ticket, waiting.connection, waiting.deadline_ns);
-        }
+        outcome.parked.into_iter().for_each(|waiting| self.park(waiting));
         self.figures.locks(writer.locks.held_count(), writer.locks.waiting_count());
         outcome.answers.into_iter().for_each(|(ticket, response, _)| ticket.reply(response));
         // An emergency stop that came meanwhile has not seen the tickets parked just now.
         if self.orders.mode() == Mode::Stopped {
             self.parked.fail_all(Errno::EIO);
+        }
+    }
+
+    /// Keeps a ticket, unless its connection is gone already and nobody would say so again.
+    fn park(&self, waiting: Waiting) {
+        let Peer { client, connection, .. } = *waiting.peer;
+        self.parked.park(waiting.id, waiting.ticket, connection, waiting.deadline_ns);
+        if !self.clients().is_connected(client, connection) {
+            self.parked.depart(connection);
         }
     }
 
@@ -179,6 +191,7 @@ impl<'a, 'view> Group<'a, 'view> {
             writer,
             tx: Transaction::new(view),
             policy: manager.policy(),
+            keys: manager.keys(),
             now_ns: manager.clock.monotonic_ns(),
             wall: manager.clock.wall(),
             space_low: manager.store.is_space_low(),
@@ -269,17 +282,10 @@ impl<'a, 'view> Group<'a, 'view> {
         if code == Open::CODE && self.manager.orders.mode() == Mode::Stopping {
             return Err(Errno::EHOSTDOWN);
         }
-        let grows = match code {
-            Open::CODE => {
-                Open::from_bytes(&request.body).is_ok_and(|open| open.flags.has(OpenFlags::CREATE))
-            }
-            _ => table::grows(code),
-        };
-        if self.space_low && grows { Err(Errno::ENOSPC) } else { Ok(()) }
+        if self.space_low && grows(request) { Err(Errno::ENOSPC) } else { Ok(()) }
     }
 
     fn dispatch(&mut self, request: &Pending) -> Result<Vec<u8>, Refusal> {
-        let keys = self.manager.keys();
         let who = Credentials::from(&*request.session);
         let savepoint = self.tx.savepoint();
         let mut cx = Context {
@@ -289,7 +295,7 @@ impl<'a, 'view> Group<'a, 'view> {
             client: request.peer.client,
             now: self.wall,
             policy: &self.policy,
-            keys: &keys,
+            keys: &self.keys,
             random: &mut self.writer.random,
             busy: None,
         };
@@ -374,13 +380,23 @@ impl<'a, 'view> Group<'a, 'view> {
             timeout_ms => wanted_ms.min(timeout_ms),
         };
         let deadline_ns = request.arrived_ns.saturating_add(u64::from(wait_ms) * 1_000_000);
-        let connection = request.peer.connection;
-        self.outcome.parked.push(Waiting { id, ticket, connection, deadline_ns });
+        let peer = request.peer.clone();
+        self.outcome.parked.push(Waiting { id, ticket, peer, deadline_ns });
     }
 
     fn finish(mut self) -> (Outcome, crate::store::Batch) {
         self.note_locks();
         (self.outcome, self.tx.into_batch())
+    }
+}
+
+/// Whether the request makes the store grow for good.
+fn grows(request: &Pending) -> bool {
+    match request.header.operation {
+        Open::CODE => {
+            Open::from_bytes(&request.body).is_ok_and(|open| open.flags.has(OpenFlags::CREATE))
+        }
+        code => table::grows(code),
     }
 }
 

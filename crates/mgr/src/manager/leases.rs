@@ -22,7 +22,8 @@ impl Group<'_, '_> {
         for client in due {
             self.expire(client);
         }
-        for client in self.manager.clients().take_forgotten() {
+        let forgotten = self.manager.clients().take_forgotten();
+        for client in forgotten {
             self.tx.delete(keys::client(client));
         }
         self.note_locks();
@@ -40,8 +41,16 @@ impl Group<'_, '_> {
     fn end_waits(&mut self) {
         for (id, ticket) in self.manager.parked.take_overdue(self.now_ns) {
             self.writer.deferred.remove(&id);
-            self.writer.locks.cancel(id);
+            if self.writer.locks.lapse(id) {
+                self.writer.lapsed.push_back((self.now_ns.saturating_add(LAPSED_KEPT_NS), id));
+            }
             self.outcome.answers.push((ticket, Response::failed(Errno::EAGAIN), true));
+        }
+        while let Some((until_ns, id)) = self.writer.lapsed.front().copied()
+            && until_ns <= self.now_ns
+        {
+            self.writer.lapsed.pop_front();
+            self.writer.locks.cancel(id);
         }
     }
 
@@ -69,7 +78,6 @@ impl Group<'_, '_> {
         if room == 0 {
             return Ok(false);
         }
-        let keys = self.manager.keys();
         let mut cx = Context {
             tx: &mut self.tx,
             fs: &self.manager.fs,
@@ -77,7 +85,7 @@ impl Group<'_, '_> {
             client,
             now: self.wall,
             policy: &self.policy,
-            keys: &keys,
+            keys: &self.keys,
             random: &mut self.writer.random,
             busy: None,
         };
@@ -125,6 +133,9 @@ fn expired_at(wall: Time) -> [u8; 9] {
     record[1..].copy_from_slice(&unix_seconds(wall).to_le_bytes());
     record
 }
+
+/// A client that waits in turns asks again at once; whoever does not holds nobody up for longer.
+const LAPSED_KEPT_NS: u64 = 200_000_000;
 
 /// Clients expired in one group.
 const CLIENTS_PER_GROUP: usize = 64;

@@ -30,6 +30,34 @@ fn a_wait_ends_with_the_lock_or_with_its_time() {
     assert_eq!(world.call(&one, 0, &write(&world, 0)), Err(Errno::EAGAIN));
 }
 
+/// A writer that waits in short turns is not passed by readers between them.
+#[test]
+fn waiting_in_turns_keeps_the_place() {
+    let world = World::new();
+    let (one, other, third) = (world.client(5), world.client(6), world.client(7));
+    let read = |wait_ms| lock(&world, LockKind::Read, 0, 10, wait_ms);
+    world.call(&one, 0, &read(0)).unwrap();
+    let (turn, reader) = (message(&write(&world, 500), 0, 0), message(&read(5_000), 0, 0));
+    world.send(&[(&other, &turn), (&third, &reader)]);
+    world.pass_and_tick(0.5);
+    assert_eq!(world.status_of(&other, &turn), Some(Errno::EAGAIN));
+    let turn = message(&write(&world, 500), 0, 0);
+    world.send(&[(&other, &turn)]);
+    world.pass_and_tick(0.3);
+    assert_eq!(world.reply(&third, &reader), None);
+    world.call(&one, 0, &lock(&world, LockKind::Unlock, 0, 10, 0)).unwrap();
+    assert_eq!(world.status_of(&other, &turn), Some(OK));
+    // And one who does not ask again is passed soon.
+    world.call(&other, 0, &lock(&world, LockKind::Unlock, 0, 10, 0)).unwrap();
+    assert_eq!(world.status_of(&third, &reader), Some(OK));
+    let (given_up, reader) = (message(&write(&world, 500), 0, 0), message(&read(5_000), 0, 0));
+    world.send(&[(&other, &given_up), (&one, &reader)]);
+    world.pass_and_tick(0.5);
+    assert_eq!(world.reply(&one, &reader), None);
+    world.pass_and_tick(0.2);
+    assert_eq!(world.status_of(&one, &reader), Some(OK));
+}
+
 /// A sender that gives up earlier than its lock is not kept waiting.
 #[test]
 fn a_wait_is_no_longer_than_its_sender_waits() {
@@ -58,6 +86,19 @@ fn who_departs_does_not_wait() {
     world.manager.departed(&other.peer, Departure::Broken);
     world.call(&one, 0, &lock(&world, LockKind::Unlock, 0, 10, 0)).unwrap();
     assert_eq!(world.status_of(&third, &waiting), Some(OK));
+}
+
+/// It departs while its request is being executed: nobody will say so again.
+#[test]
+fn who_has_departed_is_not_kept_waiting_for() {
+    let world = World::new();
+    let (one, other) = (world.client(5), world.client(6));
+    world.call(&one, 0, &write(&world, 0)).unwrap();
+    world.manager.departed(&other.peer, Departure::Broken);
+    world.send(&[(&other, &message(&write(&world, 10_000), 0, 0))]);
+    assert_eq!(world.figure("requests_parked"), 0);
+    world.manager.tick();
+    assert_eq!(world.figure("locks_awaited"), 0);
 }
 
 #[test]
