@@ -94,8 +94,7 @@ fn contents(store: &dyn Store) -> Model {
     store.snapshot().scan(&KeyRange::all()).map(|entry| entry.unwrap()).collect()
 }
 
-/// The files of a store as a killed process would leave them. The log is copied first: what a
-/// checkpoint moves to the state file meanwhile is then in both, never in neither.
+/// The files of a store as a process killed now would leave them, if nothing is written meanwhile.
 fn copy_store(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     let mut names: Vec<_> =

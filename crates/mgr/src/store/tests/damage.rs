@@ -171,6 +171,23 @@ fn a_log_whose_beginning_was_never_synced_is_dropped_whole() {
     assert_eq!(contents(&open(copy.path()).unwrap()).len(), 1);
 }
 
+/// The numbers of lost groups are given to others: what is left of the old ones must not come back.
+#[test]
+fn groups_behind_a_hole_never_come_back() {
+    let directory = scratch();
+    let copy = two_segments(directory.path(), false);
+    let first = segments(copy.path())[0].clone();
+    let length = fs::metadata(&first).unwrap().len() as usize;
+    cut_file(&first, length - 1);
+    let store = open(copy.path()).unwrap();
+    assert_eq!(contents(&store).into_keys().collect::<Vec<_>>(), [b"a"]);
+    assert_eq!(store.commit(one("new", "2")).unwrap(), 2);
+    let again = scratch();
+    copy_store(copy.path(), again.path());
+    let state = contents(&open(again.path()).unwrap());
+    assert_eq!(state.into_keys().collect::<Vec<_>>(), [&b"a"[..], b"new"]);
+}
+
 /// A store killed in its first checkpoint: two groups in the old segment, one in the new.
 fn two_segments(directory: &Path, synced: bool) -> tempfile::TempDir {
     let media = FaultyMedia::default();

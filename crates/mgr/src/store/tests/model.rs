@@ -48,8 +48,11 @@ impl History {
         self.open(self.directory.path().to_path_buf());
     }
 
+    /// A copy is what a kill leaves only while nothing is written: kills within a checkpoint are
+    /// tested elsewhere.
     fn reopen_after_kill(&mut self) {
         self.snapshots.clear();
+        eventually("the checkpoint", || !self.store().status().checkpointing);
         let copy = scratch();
         copy_store(self.directory.path(), copy.path());
         self.store = None;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 #[derive(Clone, Debug, Default)]
 struct PowerMedia {
@@ -25,6 +25,8 @@ struct Disk {
     /// How many groups the test knows to be safe.
     safe: AtomicUsize,
     random: Mutex<Option<Random>>,
+    /// Writes to the state file wait until this is free.
+    gate: RwLock<()>,
 }
 
 #[derive(Debug, Default)]
@@ -144,6 +146,9 @@ impl MediaFile for PowerFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if self.path.ends_with("state.redb") {
+            drop(self.disk.gate.read());
+        }
         self.disk.may_lose_power(&self.path);
         self.file.write_at(bytes, offset)
     }
@@ -214,6 +219,31 @@ fn a_power_loss_takes_nothing_from_a_strict_store() {
     let mut random = Random::seeded("strict");
     let images: usize = (0..30).map(|_| live_and_lose_power(Durability::Strict, &mut random)).sum();
     assert!(images > 60, "only {images} images");
+}
+
+/// While a checkpoint is under way, the log is two files, and the name of the second is new.
+#[test]
+fn a_sync_within_a_checkpoint_covers_both_segments_and_their_names() {
+    let mut random = Random::seeded("within a checkpoint");
+    for _ in 0..20 {
+        let directory = scratch();
+        let media = PowerMedia::default();
+        let options = StoreOptions { sync_delay_ms: 900, ..StoreOptions::default() };
+        let store = DiskStore::open_on(Arc::new(media.clone()), directory.path(), options).unwrap();
+        store.commit(one("a", "1")).unwrap();
+        let closed = media.disk.gate.write().unwrap();
+        let image = std::thread::scope(|scope| {
+            let checkpoint = scope.spawn(|| store.checkpoint());
+            eventually("the new segment", || segments(directory.path()).len() == 2);
+            store.commit(one("b", "2")).unwrap();
+            store.sync().unwrap();
+            let image = media.disk.lose_power(directory.path(), &mut random);
+            drop(closed);
+            checkpoint.join().unwrap().unwrap();
+            image
+        });
+        assert_eq!(contents(&DiskStore::open(image.path(), small()).unwrap()).len(), 2);
+    }
 }
 
 #[test]
