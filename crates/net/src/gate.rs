@@ -424,3 +424,6 @@ const SERVED_WITHOUT_SESSION: [u16; 2] = [Ping::CODE, Control::CODE];
 
 /// A daemon that was stopped in an emergency tells how it is, and can be told to go on.
 const SERVED_WHEN_DOWN: [u16; 3] = [Ping::CODE, Control::CODE, Status::CODE];
+
+#[cfg(test)]
+mod tests;
