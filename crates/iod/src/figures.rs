@@ -11,7 +11,7 @@ macro_rules! figures {
         impl Figures {
             /// Name and value of each.
             pub fn list(&self) -> Vec<(String, u64)> {
-                vec![$((stringify!($name).to_owned(), self.$name.0.load(Relaxed)),)*]
+                vec![$((concat!(stringify!($name), "_total").to_owned(), self.$name.0.load(Relaxed)),)*]
             }
         }
     };

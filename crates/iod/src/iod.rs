@@ -154,8 +154,8 @@ impl Service for Iod {
 const WORKERS: usize = 8;
 /// Power loss loses what was written in this time and not fsynced.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(5);
-/// Handing a write to a worker costs some ten microseconds; from half a megabyte on that is nothing, and
-/// the reactor receives the next one meanwhile (`examples/serve_cost.rs`, docs/performance.md).
-const WRITE_AT_ONCE_BYTES_MAX: usize = 512 << 10;
+/// A worker costs some ten to fifteen microseconds and a colder cache, but a reactor should not be kept
+/// longer than the others wait gladly (docs/design/iod.md).
+const WRITE_AT_ONCE_BYTES_MAX: usize = 1 << 20;
 const PENDING_MAX: usize = 16 << 10;
 const PENDING_BYTES_MAX: usize = 256 << 20;

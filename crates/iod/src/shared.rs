@@ -236,7 +236,7 @@ impl Shared {
             ("open_objects", self.engine.disk().open_objects() as u64),
             ("pending_requests", pending as u64),
             ("active_requests", active as u64),
-            ("store_total_bytes", space.total_bytes),
+            ("store_size_bytes", space.total_bytes),
             ("store_available_bytes", space.available_bytes),
         ];
         let gauges = gauges.into_iter().map(|(name, value)| (name.to_owned(), value));

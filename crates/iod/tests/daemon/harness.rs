@@ -152,9 +152,11 @@ impl Daemon {
         Client { daemon: self, peer, session, timeout_ms: AtomicU32::new(0) }
     }
 
+    /// A gauge of this name, or a counter.
     pub fn figure(&self, name: &str) -> u64 {
-        let figures = self.iod.figures();
-        figures.iter().find(|figure| figure.0 == name).unwrap_or_else(|| panic!("no {name}")).1
+        let (figures, counter) = (self.iod.figures(), format!("{name}_total"));
+        let found = figures.iter().find(|figure| figure.0 == name || figure.0 == counter);
+        found.unwrap_or_else(|| panic!("no figure {name}")).1
     }
 }
 
