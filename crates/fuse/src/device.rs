@@ -11,7 +11,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use rustix::fs::Mode;
 use rustix::mount::{MountFlags, UnmountFlags};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
@@ -56,10 +55,9 @@ fn attach_by_kernel(
 ) -> io::Result<OwnedFd> {
     let device: OwnedFd =
         OpenOptions::new().read(true).write(true).open(DEVICE).map_err(no_device)?.into();
-    let root_mode = Mode::from_raw_mode(0o040_000).as_raw_mode();
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let mut data = format!(
-        "fd={},rootmode={root_mode:o},user_id={uid},group_id={gid},default_permissions",
+        "fd={},rootmode=40000,user_id={uid},group_id={gid},default_permissions",
         device.as_raw_fd()
     );
     if for_all {

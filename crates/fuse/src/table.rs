@@ -36,7 +36,11 @@ pub fn mounted_at(directory: &Path) -> io::Result<Option<Entry>> {
 pub fn without_touching(directory: &Path) -> io::Result<PathBuf> {
     let absolute = std::path::absolute(directory)?;
     match (absolute.parent(), absolute.file_name()) {
-        (Some(parent), Some(name)) => Ok(parent.canonicalize()?.join(name)),
+        (Some(parent), Some(name)) => {
+            let path = parent.canonicalize()?.join(name);
+            // Unlike stat(2), readlink(2) of a mount point does not ask whatever is mounted there.
+            if fs::read_link(&path).is_ok() { path.canonicalize() } else { Ok(path) }
+        }
         _ => absolute.canonicalize(),
     }
 }
@@ -110,6 +114,15 @@ mod tests {
         {
             assert_eq!(parsed(line), None);
         }
+    }
+
+    #[test]
+    fn a_link_stands_for_what_it_points_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink("/proc", &link).unwrap();
+        assert_eq!(without_touching(&link).unwrap(), Path::new("/proc"));
+        assert!(mounted_at(&link).unwrap().is_some());
     }
 
     #[test]

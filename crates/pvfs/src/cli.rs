@@ -150,6 +150,11 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// The command line of this process, as `pvfs` itself would have been given it.
+pub(crate) fn arguments() -> Vec<OsString> {
+    alias::translate(std::env::args_os().collect())
+}
+
 fn run(command: Command, context: &Context) -> Result<(), Failure> {
     match command {
         Command::Up(args) => up::run(&args, context),

@@ -9,4 +9,5 @@ pub mod cli;
 pub mod connected;
 pub mod daemon;
 pub mod local;
+pub mod mounting;
 pub mod order;

@@ -2,7 +2,8 @@
 
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::unbuilt::not_built_yet;
+use crate::mounting::{Plan, detach_from_terminal, run_in_background, serve};
+use pvfs_config::Cluster;
 use pvfs_fuse::{MountOptions, OptionError};
 use std::path::PathBuf;
 
@@ -39,6 +40,12 @@ pub struct Args {
     /// Do all but the mount itself, as mount -f asks
     #[arg(long)]
     pub fake: bool,
+    /// Where messages go once it runs in the background [default: nowhere]
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    /// This is the process in the background: tell the one that waits, then let go of the terminal
+    #[arg(long, hide = true)]
+    pub background: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -82,8 +89,32 @@ impl Args {
 const CONFIG: &str = "config=";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("mount"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let cluster = context.cluster_of(args.config().as_deref())?;
+    let plan = plan(args, cluster)?;
+    if args.fake {
+        return Ok(());
+    }
+    if !args.foreground && !args.background {
+        return run_in_background(&args.directory);
+    }
+    serve(&plan, context, || if args.background { detach_from_terminal(args.log.as_deref()) })
+}
+
+/// What is to be mounted, checked as far as that is possible without doing it.
+fn plan(args: &Args, cluster: Cluster) -> Result<Plan, Failure> {
+    let mut options = args.mount_options()?;
+    let name = &cluster.filesystem().name;
+    if let Some(wanted) = args.filesystem().filter(|wanted| wanted != name) {
+        let file = cluster.path.display();
+        let sentence = format!("{file} describes {name}, not {wanted}; give --config or the file");
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    // By its source other commands find the cluster that a path below the mount belongs to.
+    if options.source == MountOptions::default().source {
+        options.source = cluster.path.display().to_string();
+    }
+    Ok(Plan { cluster, directory: args.directory.clone(), options })
 }
 
 #[cfg(test)]
@@ -110,6 +141,19 @@ mod tests {
         assert!(both.mount_options().unwrap().read_only);
         let named = mount(&["--source", "scratch"]);
         assert_eq!((named.config(), named.filesystem()), (None, Some("scratch")));
+    }
+
+    #[test]
+    fn a_mount_shows_its_cluster_file_as_its_source_unless_told_otherwise() {
+        let text = "version = 1\n[filesystem]\nname = \"scratch\"\nid = 1\n[security]\nmode = \"none\"\n\
+                    [[manager]]\nname = \"m\"\nlisten = [\"tcp://127.0.0.1:1\"]\nstore = \"m\"\n\
+                    [[iod]]\nname = \"i\"\nlisten = [\"tcp://127.0.0.1:2\"]\nstore = \"i\"\n";
+        let cluster = || Cluster::parse(text, "/etc/c.toml".as_ref()).unwrap();
+        assert_eq!(plan(&mount(&[]), cluster()).unwrap().options.source, "/etc/c.toml");
+        let named = mount(&["-o", "fsname=x", "--source", "scratch"]);
+        assert_eq!(plan(&named, cluster()).unwrap().options.source, "x");
+        let other = plan(&mount(&["--source", "other"]), cluster()).err().unwrap();
+        assert!(other.sentence().contains("describes scratch, not other"));
     }
 
     #[test]

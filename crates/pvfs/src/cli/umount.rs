@@ -1,14 +1,15 @@
 //! `pvfs umount`: take a mount away.
 
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
+use crate::cli::exit::{Exit, Failure};
+use crate::connected::for_each;
 use std::path::PathBuf;
 
 /// Unmount a file system
 ///
-/// Writes back what the mount still holds and waits for it, unless told not to. Works also when no
-/// server can be reached.
+/// Writes back what programs have mapped and changed, then takes the mount away. Where files are
+/// in use it goes out of sight at once, and ends when the last of them is closed. Works also when no
+/// server can be reached, and when the process that served the mount is dead.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -18,7 +19,7 @@ pub struct Args {
     /// Detach it now, clean up when nobody uses it any more
     #[arg(short, long)]
     pub lazy: bool,
-    /// Give up what cannot be written back
+    /// The same here, for those who are used to umount -f
     #[arg(short, long)]
     pub force: bool,
 }
@@ -27,10 +28,14 @@ const EXAMPLES: &str = "\
 Examples:
   Unmount:
     pvfs umount /scratch
-  Though files are open; they fail once they are used:
+  Without waiting for anything to be written back:
     pvfs umount --lazy /scratch";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("umount"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let lazy = args.lazy || args.force;
+    for_each(context, &args.directories, |directory| {
+        pvfs_fuse::unmount(directory, lazy)
+            .map_err(|error| Failure::new(Exit::Failed, error.to_string()))
+    })
 }
