@@ -82,7 +82,8 @@ pub(crate) fn needs_iods(attr: &Attr) -> bool {
 
 /// Attributes with what the iods told.
 pub(crate) fn with_data(attr: Attr, data: DataStat) -> Attr {
-    let mtime = attr.mtime.max(data.mtime);
+    // What was written before the attributes last changed must not undo a time chosen then (touch, cp -p).
+    let mtime = if data.mtime > attr.ctime { attr.mtime.max(data.mtime) } else { attr.mtime };
     Attr { size: data.size, mtime, ctime: attr.ctime.max(mtime), ..attr }
 }
 
