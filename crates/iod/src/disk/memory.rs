@@ -178,7 +178,7 @@ impl Object for MemoryObject {
     fn write_at(&self, local: u64, from: &[u8]) -> Result<(), Errno> {
         let mut state = self.disk.lock();
         fail_one(&mut state.fail_writes)?;
-        let free_blocks = state.capacity_bytes.saturating_sub(state.used_bytes()) / BLOCK as u64;
+        let free_blocks = state.free_blocks();
         state.change(self.handle)?.write(local, from, free_blocks)
     }
 
@@ -216,6 +216,13 @@ impl State {
         let image = versions.now.as_mut().ok_or(Errno::ESTALE)?;
         image.changed = self.changes;
         Ok(image)
+    }
+
+    fn free_blocks(&self) -> u64 {
+        match self.capacity_bytes {
+            u64::MAX => u64::MAX,
+            capacity_bytes => capacity_bytes.saturating_sub(self.used_bytes()) / BLOCK as u64,
+        }
     }
 
     fn used_bytes(&self) -> u64 {
