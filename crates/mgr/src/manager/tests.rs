@@ -2,6 +2,7 @@
 
 mod exactly_once;
 mod failures;
+mod histories;
 mod leases;
 mod locks;
 mod many_threads;

@@ -2,11 +2,13 @@
 //!
 //! Whoever brings requests tries to become the writer. Who does not, leaves them to the one who is and goes back
 //! to his connections: no thread waits for another, and what arrives during a commit is the next group.
-//! A writer who was kept busy by others for long is relieved by the next one to come.
+//! A writer who was kept busy by others for long is relieved by the next one to come. Nobody waits for a
+//! writer who is stuck in a disk, so that other connections, and an emergency stop, are still served.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
 use pvfs_net::service::{Peer, Request, Ticket};
 use pvfs_wire::Header;
@@ -60,8 +62,8 @@ pub struct Line<W> {
     writer: Mutex<W>,
     /// The writer has served others for long enough.
     weary: AtomicBool,
-    /// How many stand ready to take over.
-    relief: AtomicUsize,
+    /// Somebody stands ready to take over.
+    relief: AtomicBool,
 }
 
 impl<W> Line<W> {
@@ -71,7 +73,7 @@ impl<W> Line<W> {
             waiting: Mutex::new(VecDeque::new()),
             writer: Mutex::new(writer),
             weary: AtomicBool::new(false),
-            relief: AtomicUsize::new(0),
+            relief: AtomicBool::new(false),
         }
     }
 
@@ -86,8 +88,9 @@ impl<W> Line<W> {
         while let Some(mut writer) = self.enter() {
             let relieved = self.serve(&mut writer, &mut execute);
             drop(writer);
-            // Somebody may have come after the last look at the line, and found the writer busy.
-            if relieved || self.is_empty() {
+            // Somebody may have come after the last look at the line, and found the writer busy. And
+            // the relief may have lost patience.
+            if self.is_empty() || relieved && self.relief.load(Ordering::SeqCst) {
                 return;
             }
         }
@@ -108,18 +111,35 @@ impl<W> Line<W> {
         self.lock_waiting().is_empty()
     }
 
+    /// Whether somebody could enter now.
+    #[cfg(test)]
+    pub fn try_writer(&self) -> bool {
+        self.try_enter().is_some()
+    }
+
     /// The writer's state, for a look from outside.
     pub fn writer(&self) -> MutexGuard<'_, W> {
         self.writer.lock().expect("a group never panics: what it changed would be half done")
     }
 
     fn enter(&self) -> Option<MutexGuard<'_, W>> {
-        if self.weary.load(Ordering::SeqCst) {
-            self.relief.fetch_add(1, Ordering::SeqCst);
-            let writer = self.writer();
-            self.relief.fetch_sub(1, Ordering::SeqCst);
-            return Some(writer);
+        if self.weary.load(Ordering::SeqCst) && !self.relief.swap(true, Ordering::SeqCst) {
+            let writer = self.enter_within(RELIEF_WAITS_MAX);
+            self.relief.store(false, Ordering::SeqCst);
+            // The writer may have left to make room just now.
+            return writer.or_else(|| self.try_enter());
         }
+        self.try_enter()
+    }
+
+    fn enter_within(&self, waits: u32) -> Option<MutexGuard<'_, W>> {
+        (0..waits).find_map(|_| {
+            std::thread::sleep(RELIEF_WAIT);
+            self.try_enter()
+        })
+    }
+
+    fn try_enter(&self) -> Option<MutexGuard<'_, W>> {
         match self.writer.try_lock() {
             Ok(writer) => Some(writer),
             Err(TryLockError::WouldBlock) => None,
@@ -136,7 +156,7 @@ impl<W> Line<W> {
             }
             execute(writer, work);
             self.weary.store(groups >= GROUPS_IN_A_ROW, Ordering::SeqCst);
-            if groups >= GROUPS_IN_A_ROW && self.relief.load(Ordering::SeqCst) > 0 {
+            if groups >= GROUPS_IN_A_ROW && self.relief.load(Ordering::SeqCst) {
                 self.weary.store(false, Ordering::SeqCst);
                 return true;
             }
@@ -166,6 +186,10 @@ impl<W> Line<W> {
 
 /// After so many groups a writer lets itself be relieved, so that its own connections get their turn.
 const GROUPS_IN_A_ROW: u32 = 4;
+
+/// How often, and after what time each, the relief tries to take over: a few commits in all.
+const RELIEF_WAITS_MAX: u32 = 100;
+const RELIEF_WAIT: Duration = Duration::from_micros(50);
 
 /// A group is small enough to be written at once, and to be answered soon.
 const GROUP_REQUESTS_MAX: usize = 256;

@@ -11,6 +11,7 @@ pub struct Moody {
     full: AtomicBool,
     broken: AtomicBool,
     low: AtomicBool,
+    hung: AtomicBool,
 }
 
 impl Store for Moody {
@@ -19,6 +20,9 @@ impl Store for Moody {
     }
 
     fn commit(&self, group: Batch) -> Result<u64, StoreError> {
+        while self.hung.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         if self.full.load(Ordering::SeqCst) {
             return Err(StoreError::NoSpace { directory: "/mgr".into() });
         }
@@ -173,4 +177,48 @@ fn a_lease_that_cannot_be_ended_is_ended_later() {
     world.pass_and_tick(0.1);
     assert_eq!(world.figure("opens"), 0);
     assert!(world.call(&caller, 2, &world.mkdir("a")).is_ok());
+}
+
+/// Whatever the disk does: who asks is answered, who waits hears of an emergency stop, nobody else is
+/// drawn in. Every call below would hang the test if it waited for the disk.
+#[test]
+fn a_disk_that_hangs_holds_up_only_those_who_need_it() {
+    let (world, store) = world();
+    let (one, other) = (world.client(5), world.client(6));
+    world.call(&one, 1, &world.mkdir("a")).unwrap();
+    let lock = Lock {
+        handle: world.root(),
+        family: LockFamily::Flock,
+        owner: 1,
+        pid: 1,
+        kind: LockKind::Write,
+        start: 0,
+        end: 1,
+        wait_ms: 10_000,
+    };
+    world.call(&one, 0, &lock).unwrap();
+    let waiting = message(&lock, 0, 0);
+    world.send(&[(&other, &waiting)]);
+    store.hung.store(true, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        let stuck = message(&world.mkdir("b"), 0, 2);
+        let late = message(&world.mkdir("c"), 0, 1);
+        let writer = scope.spawn(|| {
+            world.send(&[(&one, &stuck)]);
+            stuck
+        });
+        while world.manager.line.try_writer() {
+            std::thread::yield_now();
+        }
+        assert!(world.exists(&other, "a"));
+        world.manager.tick();
+        world.send(&[(&other, &late)]);
+        world.manager.departed(&world.client(7).peer, Departure::Closed);
+        world.manager.order(OrderKind::Estop);
+        assert_eq!(world.status_of(&other, &waiting), Some(Errno::EIO));
+        assert_eq!(world.status_of(&other, &late), Some(Errno::EIO));
+        store.hung.store(false, Ordering::SeqCst);
+        let stuck = writer.join().unwrap();
+        assert_eq!(world.status_of(&one, &stuck), Some(OK), "it was done after all");
+    });
 }
