@@ -37,7 +37,6 @@ pub mod stripe;
 pub mod striping;
 pub mod sum;
 pub mod umount;
-pub mod unbuilt;
 pub mod up;
 pub mod version;
 

@@ -1,18 +1,22 @@
 //! A command's connection to the file system, and how its failures become sentences and exit codes.
 
-use std::fmt::Display;
-use std::path::Path;
+use std::cell::RefCell;
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pvfs_client::credentials::{Identity, Issuer};
 use pvfs_client::{Blocking, Error, Filesystem, Options, User, block_on};
 use pvfs_config::Cluster;
 use pvfs_net::call::CallError;
+use pvfs_wire::attr::Attr;
 use pvfs_wire::ops::Target;
 use pvfs_wire::token::SessionRights;
 use pvfs_wire::{Errno, Handle};
 
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::place::{Inside, Mount, Place, mounts};
 
 /// The file system, as the user who runs the command sees it.
 pub struct Connected {
@@ -49,6 +53,152 @@ impl Connected {
     pub fn target(&self, path: &str) -> Result<Target, Failure> {
         let relative = path.trim_matches('/');
         Ok(Target::below(self.root()?, relative))
+    }
+}
+
+/// Connections to the clusters that the paths of one command line mean; mostly one.
+pub struct Connections<'a> {
+    context: &'a Context,
+    mounts: Vec<Mount>,
+    working: PathBuf,
+    made: RefCell<Vec<(Option<PathBuf>, Arc<Connected>)>>,
+}
+
+/// A path inside of the file system, with the connection to it.
+#[derive(Clone)]
+pub struct Inner {
+    /// The connection.
+    pub on: Arc<Connected>,
+    /// The path, from the root, beginning with a slash.
+    pub path: String,
+}
+
+/// A path of a command line with all it takes to use it.
+#[derive(Clone)]
+pub enum Location {
+    /// Of this machine.
+    Local(PathBuf),
+    /// Inside of the file system.
+    Inside(Inner),
+}
+
+impl<'a> Connections<'a> {
+    /// For the paths of one command.
+    pub fn new(context: &'a Context) -> Self {
+        let working = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        Self { context, mounts: mounts(), working, made: RefCell::default() }
+    }
+
+    /// What a path means.
+    pub fn locate(&self, text: &str) -> Result<Location, Failure> {
+        match Place::of(text, &self.working, &self.mounts) {
+            Place::Local(path) => Ok(Location::Local(path)),
+            Place::Inside(inside) => Ok(Location::Inside(self.inner(inside)?)),
+        }
+    }
+
+    /// What a path means where only the file system makes sense.
+    pub fn inside(&self, text: &str) -> Result<Inner, Failure> {
+        self.inner(Place::of(text, &self.working, &self.mounts).into_inside())
+    }
+
+    fn inner(&self, inside: Inside) -> Result<Inner, Failure> {
+        let known = self.made.borrow().iter().find(|(config, _)| *config == inside.config).cloned();
+        if let Some((_, on)) = known {
+            return Ok(Inner { on, path: inside.path });
+        }
+        let on = Arc::new(Connected::new(self.context, inside.config.as_deref())?);
+        self.made.borrow_mut().push((inside.config, on.clone()));
+        Ok(Inner { on, path: inside.path })
+    }
+}
+
+impl Inner {
+    /// The object.
+    pub fn target(&self) -> Result<Target, Failure> {
+        self.on.target(&self.path)
+    }
+
+    /// The user.
+    pub fn user(&self) -> &User<Blocking> {
+        &self.on.user
+    }
+
+    /// Its attributes; a symlink's own unless `follow`.
+    pub fn stat(&self, follow: bool) -> Result<Attr, Failure> {
+        self.done("look at", block_on(self.user().stat(self.target()?, follow)))
+    }
+
+    /// A name below this directory.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        Self { on: self.on.clone(), path: format!("{}/{name}", self.path.trim_end_matches('/')) }
+    }
+
+    /// The last component.
+    pub fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Turns an operation's failure into a sentence: `cannot look at pvfs:/a: no such file or directory`.
+    pub fn done<T>(&self, doing: &str, outcome: pvfs_client::Result<T>) -> Result<T, Failure> {
+        outcome.map_err(|error| failure(format!("cannot {doing} {self}"), &error))
+    }
+}
+
+impl Location {
+    /// A name below this directory.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        match self {
+            Self::Local(path) => Self::Local(path.join(name)),
+            Self::Inside(inner) => Self::Inside(inner.child(name)),
+        }
+    }
+
+    /// The last component; nothing for `/`, `.` and `..`.
+    pub fn name(&self) -> Option<String> {
+        match self {
+            Self::Local(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
+            Self::Inside(inner) => Some(inner.name().to_owned()).filter(|name| !name.is_empty()),
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(path) => write!(f, "{}", path.display()),
+            Self::Inside(inner) => write!(f, "{inner}"),
+        }
+    }
+}
+
+impl fmt::Display for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pvfs:{}", self.path)
+    }
+}
+
+/// Runs `each` over many paths: those that fail are named, the others are done, and the exit code says so.
+pub fn for_each<T>(
+    context: &Context,
+    items: impl IntoIterator<Item = T>,
+    mut each: impl FnMut(T) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let (mut count, mut failures) = (0, Vec::new());
+    for item in items {
+        count += 1;
+        failures.extend(each(item).err());
+    }
+    if count == 1 {
+        return failures.pop().map_or(Ok(()), Err);
+    }
+    failures.iter().for_each(|failure| context.warn(failure));
+    match failures.len() {
+        0 => Ok(()),
+        failed if failed == count => Err(Failure::told(failures[0].exit())),
+        _ => Err(Failure::told(Exit::Partial)),
     }
 }
 

@@ -7,6 +7,7 @@
 //! ```
 
 pub mod iod;
+mod iods;
 pub mod mgr;
 
 use std::path::Path;

@@ -215,9 +215,35 @@ pub fn checksum(bytes: &[u8]) -> u32 {
 
 /// crc32c of bytes that lie in pieces.
 pub fn checksum_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u32 {
-    let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
-    pieces.into_iter().for_each(|piece| digest.update(piece));
-    digest.finalize() as u32
+    let mut sum = Checksum::new();
+    pieces.into_iter().for_each(|piece| sum.update(piece));
+    sum.finish()
+}
+
+/// crc32c of bytes that come one after the other.
+pub struct Checksum(crc_fast::Digest);
+
+impl Checksum {
+    /// Of nothing yet.
+    pub fn new() -> Self {
+        Self(crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi))
+    }
+
+    /// More bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Of all of them.
+    pub fn finish(self) -> u32 {
+        self.0.finalize() as u32
+    }
+}
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 /// The status of a request that succeeded.

@@ -1,9 +1,15 @@
 //! `pvfs cp`: copy in, out and within; as `u2p` as well.
+use std::io::IsTerminal;
 
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::mkdir::umask;
+use crate::connected::{Connections, Location};
+use crate::copying::walk::is_directory;
+use crate::copying::{Outcome, Wishes, copy};
+use crate::show::human_bytes;
+use crate::stripes::wishes;
 use crate::cli::striping::Striping;
-use crate::cli::unbuilt::not_built_yet;
 use pvfs_config::ByteSize;
 
 /// Copy files in, out and within the file system
@@ -69,6 +75,88 @@ Examples:
     u2p -s 16384 -n 4 big.h5 /scratch/big.h5";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("cp"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let pairs = pairs(args, context)?;
+    let wishes = Wishes {
+        preserve: args.preserve,
+        force: args.force,
+        update: args.update,
+        recursive: args.recursive,
+        sync: args.sync,
+        jobs: args.jobs as usize,
+        streams: args.streams as usize,
+        transfer_bytes: transfer_bytes(args)?,
+        striping: wishes(&args.striping)?,
+        umask: umask(),
+    };
+    let hidden = args.no_progress || context.quiet() || context.json();
+    let outcome = copy(pairs, &wishes, !hidden && std::io::stderr().is_terminal());
+    report(&outcome, context)
 }
+
+/// Which source goes where: into the destination when that is a directory.
+fn pairs(args: &Args, context: &Context) -> Result<Vec<(Location, Location)>, Failure> {
+    let connections = Connections::new(context);
+    let (last, sources) = (&args.destination, &args.sources);
+    let to = match args.u2p {
+        true => Location::Inside(connections.inside(last)?),
+        false => connections.locate(last)?,
+    };
+    let into_directory = is_directory(&to)?;
+    if sources.len() > 1 && !into_directory {
+        let sentence = format!("{to} is no directory, and there are several sources");
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    sources
+        .iter()
+        .map(|source| {
+            let from = connections.locate(source)?;
+            let target = match from.name() {
+                Some(name) if into_directory => to.child(&name),
+                _ => to.clone(),
+            };
+            refuse_itself(&from, &target)?;
+            Ok((from, target))
+        })
+        .collect()
+}
+
+/// A copy onto or into itself would never end well.
+fn refuse_itself(from: &Location, to: &Location) -> Result<(), Failure> {
+    let (from, to) = (from.to_string(), to.to_string());
+    let below = format!("{}/", from.trim_end_matches('/'));
+    if from == to || to.starts_with(&below) {
+        return Err(Failure::new(Exit::Usage, format!("cannot copy {from} onto or into itself")));
+    }
+    Ok(())
+}
+
+fn transfer_bytes(args: &Args) -> Result<usize, Failure> {
+    match args.transfer.0 {
+        bytes @ 1..=TRANSFER_BYTES_MAX => Ok(bytes as usize),
+        _ => Err(Failure::new(Exit::Usage, "--transfer must be from 1 byte to 256M")),
+    }
+}
+
+fn report(outcome: &Outcome, context: &Context) -> Result<(), Failure> {
+    outcome.failures.iter().for_each(|failure| context.warn(failure));
+    if context.json() {
+        context.value(outcome)?;
+    } else {
+        let rate = outcome.bytes as f64 / outcome.seconds.max(1e-9);
+        context.note(format!(
+            "{} files, {} in {:.2} s ({}/s)",
+            outcome.files,
+            human_bytes(outcome.bytes),
+            outcome.seconds,
+            human_bytes(rate as u64)
+        ));
+    }
+    match outcome.failures.first() {
+        None => Ok(()),
+        Some(first) if outcome.files + outcome.skipped == 0 => Err(Failure::told(first.exit())),
+        Some(_) => Err(Failure::told(Exit::Partial)),
+    }
+}
+
+const TRANSFER_BYTES_MAX: u64 = 256 << 20;

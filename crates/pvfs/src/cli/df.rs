@@ -1,8 +1,12 @@
 //! `pvfs df`: how much space is left.
+use pvfs_client::block_on;
+use pvfs_wire::ops::StoreStat;
+use serde_json::{Value, json};
 
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
+use crate::cli::exit::{Exit, Failure};
+use crate::connected::Connected;
+use crate::show::human_bytes;
 
 /// Show space and files, used and free
 ///
@@ -27,6 +31,54 @@ Examples:
     pvfs df --iods";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("df"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let connected = Connected::new(context, None)?;
+    let space = block_on(connected.user.statfs());
+    let mut rows = vec![(connected.cluster.filesystem().name.clone(), Some(space.total()))];
+    if args.iods || context.json() {
+        let iods = connected.cluster.iods.iter().map(|iod| iod.name.clone());
+        rows.extend(iods.zip(space.iods.iter().copied()));
+    }
+    if context.json() {
+        let iods: Vec<Value> = rows[1..].iter().map(|(name, stat)| figures(name, *stat)).collect();
+        let mut value = figures(&rows[0].0, rows[0].1);
+        value["files"] = json!(space.names.as_ref().map(|names| names.files));
+        value["iods"] = json!(iods);
+        context.value(&value)?;
+    } else {
+        context.line(format!("{:<12} {:>16} {:>16} {:>16} {:>5}", "name", "size", "used", "available", "use"))?;
+        for (name, stat) in &rows {
+            context.line(row(name, *stat, args.human))?;
+        }
+        if let Some(names) = &space.names {
+            context.line(format!("{} files and directories", names.files))?;
+        }
+    }
+    for absent in &space.unanswered {
+        context.note(format!("pvfs: {} is not counted: {}", absent.server, absent.error));
+    }
+    match space.unanswered.len() {
+        0 => Ok(()),
+        all if all > space.iods.len() => Err(Failure::told(Exit::Unreachable)),
+        _ => Err(Failure::told(Exit::Partial)),
+    }
+}
+
+fn figures(name: &str, stat: Option<StoreStat>) -> Value {
+    match stat {
+        Some(stat) => json!({
+            "name": name, "total_bytes": stat.total_bytes, "free_bytes": stat.free_bytes,
+            "available_bytes": stat.available_bytes,
+        }),
+        None => json!({ "name": name, "total_bytes": null }),
+    }
+}
+
+fn row(name: &str, stat: Option<StoreStat>, human: bool) -> String {
+    let Some(stat) = stat else { return format!("{name:<12} does not answer") };
+    let shown = |bytes: u64| if human { human_bytes(bytes) } else { bytes.to_string() };
+    let used = stat.total_bytes.saturating_sub(stat.free_bytes);
+    let share = 100 * used / (used + stat.available_bytes).max(1);
+    let (total, used, available) = (shown(stat.total_bytes), shown(used), shown(stat.available_bytes));
+    format!("{name:<12} {total:>16} {used:>16} {available:>16} {share:>4}%")
 }

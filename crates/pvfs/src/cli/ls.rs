@@ -1,8 +1,12 @@
 //! `pvfs ls`: list directories.
+use pvfs_client::block_on;
+use pvfs_wire::attr::{Attr, FileKind};
+use serde_json::Value;
 
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
+use crate::connected::{Connections, Inner, for_each};
+use crate::show;
 
 /// List directories and files
 ///
@@ -41,6 +45,70 @@ Examples:
     pvfs ls -lR --json /scratch/data";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("ls"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let connections = Connections::new(context);
+    let headed = args.recursive || args.paths.len() > 1;
+    let mut values = Vec::new();
+    for_each(context, &args.paths, |path| {
+        let place = connections.inside(path)?;
+        let attr = place.stat(args.directory)?;
+        if attr.kind != FileKind::Directory || args.directory {
+            return show_one(&attr, &place.path, args, context, &mut values);
+        }
+        list(&place, attr, headed, args, context, &mut values)
+    })?;
+    if context.json() { context.value(&values) } else { Ok(()) }
+}
+
+fn list(
+    place: &Inner,
+    attr: Attr,
+    headed: bool,
+    args: &Args,
+    context: &Context,
+    values: &mut Vec<Value>,
+) -> Result<(), Failure> {
+    // Without -l nobody needs sizes, and so no iod is asked.
+    let with_attributes = args.long || context.json() || args.recursive;
+    let mut entries = place.done("list", block_on(place.user().list(attr.handle, with_attributes)))?;
+    entries.retain(|entry| args.all || !entry.name.starts_with(b"."));
+    entries.sort_by(|left, right| left.name.cmp(&right.name));
+    if headed && !context.json() {
+        context.line(format!("{place}:"))?;
+    }
+    let mut below = Vec::new();
+    for entry in entries {
+        let name = String::from_utf8_lossy(&entry.name).into_owned();
+        match entry.attr {
+            Some(attr) => {
+                let shown = if context.json() { place.child(&name).path } else { name.clone() };
+                show_one(&attr, &shown, args, context, values)?;
+                if attr.kind == FileKind::Directory && args.recursive {
+                    below.push((place.child(&name), attr));
+                }
+            }
+            None => context.line(name)?,
+        }
+    }
+    for (place, attr) in below {
+        if !context.json() {
+            context.line("")?;
+        }
+        list(&place, attr, true, args, context, values)?;
+    }
+    Ok(())
+}
+
+fn show_one(
+    attr: &Attr,
+    name: &str,
+    args: &Args,
+    context: &Context,
+    values: &mut Vec<Value>,
+) -> Result<(), Failure> {
+    if context.json() {
+        values.push(show::attributes(attr, name));
+        return Ok(());
+    }
+    if args.long { context.line(show::long(attr, name, args.human)) } else { context.line(name) }
 }

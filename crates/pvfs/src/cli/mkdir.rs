@@ -1,9 +1,12 @@
 //! `pvfs mkdir`: make directories, with the striping of what comes in.
+use pvfs_client::block_on;
+use pvfs_wire::Errno;
 
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
 use crate::cli::striping::Striping;
-use crate::cli::unbuilt::not_built_yet;
+use crate::connected::{Connections, Inner, for_each};
+use crate::stripes::set_directory;
 
 /// Make directories
 ///
@@ -36,8 +39,43 @@ Examples:
     pvfs mkdir -d basic pvfs:/small";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("mkdir"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let connections = Connections::new(context);
+    for_each(context, &args.paths, |path| {
+        let place = connections.inside(path)?;
+        if args.parents {
+            make_parents(&place)?;
+        }
+        make(&place, args)?;
+        set_directory(&place, &args.striping)
+    })
+}
+
+fn make(place: &Inner, args: &Args) -> Result<(), Failure> {
+    let mode = args.mode.unwrap_or(0o777 & !umask());
+    match block_on(place.user().mkdir(place.target()?, mode)) {
+        Err(error) if error.errno() == Errno::EEXIST && args.parents => Ok(()),
+        made => place.done("make", made).map(|_| ()),
+    }
+}
+
+/// Makes the directories above that are missing.
+pub fn make_parents(place: &Inner) -> Result<(), Failure> {
+    for (at, _) in place.path.match_indices('/').skip(1) {
+        let parent = Inner { on: place.on.clone(), path: place.path[..at].to_owned() };
+        match block_on(parent.user().mkdir(parent.target()?, 0o777 & !umask())) {
+            Err(error) if error.errno() == Errno::EEXIST => {}
+            made => parent.done("make", made).map(|_| ())?,
+        }
+    }
+    Ok(())
+}
+
+/// The umask of this process, which can only be read by setting it.
+pub fn umask() -> u32 {
+    let mask = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+    rustix::process::umask(mask);
+    mask.as_raw_mode()
 }
 
 fn octal_mode(text: &str) -> Result<u32, String> {

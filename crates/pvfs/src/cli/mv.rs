@@ -1,8 +1,12 @@
 //! `pvfs mv`: rename, atomically.
+use pvfs_client::block_on;
+use pvfs_wire::Errno;
+use pvfs_wire::attr::FileKind;
+use pvfs_wire::ops::RenameFlags;
 
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
+use crate::cli::exit::{Exit, Failure};
+use crate::connected::{Connections, Inner, for_each};
 
 /// Rename files and directories within the file system
 ///
@@ -30,6 +34,26 @@ Examples:
     pvfs mv --no-clobber pvfs:/a pvfs:/b pvfs:/archive";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("mv"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let connections = Connections::new(context);
+    let target = connections.inside(&args.target)?;
+    let into_directory = is_directory(&target)?;
+    if args.sources.len() > 1 && !into_directory {
+        let sentence = format!("{target} is no directory, and there are several sources");
+        return Err(Failure::new(Exit::Usage, sentence));
+    }
+    let flags = RenameFlags::NONE.with_if(args.no_clobber, RenameFlags::NOREPLACE);
+    for_each(context, &args.sources, |source| {
+        let source = connections.inside(source)?;
+        let to = if into_directory { target.child(source.name()) } else { target.clone() };
+        let renamed = block_on(source.user().rename(source.target()?, to.target()?, flags));
+        source.done(&format!("give the name {to} to"), renamed).map(|_| ())
+    })
+}
+
+fn is_directory(place: &Inner) -> Result<bool, Failure> {
+    match block_on(place.user().stat_lite(place.target()?, true)) {
+        Err(error) if error.errno() == Errno::ENOENT => Ok(false),
+        stated => Ok(place.done("look at", stated)?.kind == FileKind::Directory),
+    }
 }

@@ -1,8 +1,11 @@
 //! `pvfs rm`: remove files and directories.
+use pvfs_client::block_on;
+use pvfs_wire::Errno;
+use pvfs_wire::attr::FileKind;
 
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
+use crate::cli::exit::{Exit, Failure};
+use crate::connected::{Connections, Inner, for_each};
 
 /// Remove files and directories
 ///
@@ -30,6 +33,32 @@ Examples:
     pvfs rm -rf pvfs:/data";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("rm"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let connections = Connections::new(context);
+    for_each(context, &args.paths, |path| {
+        let place = connections.inside(path)?;
+        match block_on(place.user().stat_lite(place.target()?, false)) {
+            Err(error) if error.errno() == Errno::ENOENT && args.force => Ok(()),
+            stated => {
+                let attr = place.done("remove", stated)?;
+                remove(&place, attr.kind, args.recursive)
+            }
+        }
+    })
+}
+
+/// Removes a file, or a directory with whatever is in it if `recursive`.
+pub fn remove(place: &Inner, kind: FileKind, recursive: bool) -> Result<(), Failure> {
+    if kind != FileKind::Directory {
+        return place.done("remove", block_on(place.user().unlink(place.target()?))).map(|_| ());
+    }
+    if !recursive {
+        let sentence = format!("{place} is a directory; remove it with -r");
+        return Err(Failure::new(Exit::Failed, sentence));
+    }
+    let handle = place.stat(false)?.handle;
+    for entry in place.done("list", block_on(place.user().list(handle, false)))? {
+        remove(&place.child(&String::from_utf8_lossy(&entry.name)), entry.kind, true)?;
+    }
+    place.done("remove", block_on(place.user().rmdir(place.target()?))).map(|_| ())
 }

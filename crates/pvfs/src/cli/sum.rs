@@ -1,8 +1,18 @@
 //! `pvfs sum`: checksums, to compare what went in with what came out.
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+
+use pvfs_client::block_on;
+use pvfs_wire::attr::{FileKind, Striping};
+use pvfs_wire::header::Checksum;
+use pvfs_wire::ops::OpenFlags;
+use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
-use crate::cli::unbuilt::not_built_yet;
+use crate::cli::exit::{Exit, Failure};
+use crate::connected::{Connections, Location, for_each};
+use crate::copying::walk::{local_failure, look, names};
 
 /// Print or check the checksums of files
 ///
@@ -44,6 +54,95 @@ pub enum Algorithm {
 }
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("sum"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let connections = Connections::new(context);
+    if args.check {
+        return for_each(context, &args.paths, |path| check(path, args, &connections, context));
+    }
+    for_each(context, &args.paths, |path| {
+        sum_below(&connections.locate(path)?, path, args, context)
+    })
 }
+
+fn sum_below(place: &Location, name: &str, args: &Args, context: &Context) -> Result<(), Failure> {
+    let (kind, _) = look(place, args.recursive)?;
+    match kind {
+        FileKind::Regular => {
+            let sum = sum(place, args.algorithm)?;
+            context.report(&json!({ "name": name, "sum": sum }), format!("{sum}  {name}"))
+        }
+        FileKind::Directory if args.recursive => {
+            let mut below = names(place)?;
+            below.sort();
+            for_each(context, below, |child| {
+                let name = format!("{}/{child}", name.trim_end_matches('/'));
+                sum_below(&place.child(&child), &name, args, context)
+            })
+        }
+        FileKind::Directory => {
+            Err(Failure::new(Exit::Failed, format!("{place} is a directory; sum it with -r")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Compares with the lines of a file of sums: `SUM  NAME`.
+fn check(path: &str, args: &Args, connections: &Connections<'_>, context: &Context) -> Result<(), Failure> {
+    let file = File::open(path).map_err(|error| local_failure("open", path.as_ref(), &error))?;
+    let lines: io::Result<Vec<String>> = BufReader::new(file).lines().collect();
+    let lines = lines.map_err(|error| local_failure("read", path.as_ref(), &error))?;
+    for_each(context, lines.iter().filter(|line| !line.is_empty()), |line| {
+        let wrong = || Failure::new(Exit::Usage, format!("{path} has a line that is no sum: {line}"));
+        let (expected, name) = line.split_once("  ").ok_or_else(wrong)?;
+        let actual = sum(&connections.locate(name)?, args.algorithm)?;
+        if actual != expected {
+            return Err(Failure::new(Exit::Failed, format!("{name}: the sum differs")));
+        }
+        if context.quiet() { Ok(()) } else { context.line(format!("{name}: OK")) }
+    })
+}
+
+fn sum(place: &Location, algorithm: Algorithm) -> Result<String, Failure> {
+    let mut sha = Sha256::new();
+    let mut crc = Checksum::new();
+    each_part(place, |bytes| match algorithm {
+        Algorithm::Sha256 => sha.update(bytes),
+        Algorithm::Crc32c => crc.update(bytes),
+    })?;
+    Ok(match algorithm {
+        Algorithm::Sha256 => sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+        Algorithm::Crc32c => format!("{:08x}", crc.finish()),
+    })
+}
+
+fn each_part(place: &Location, mut take: impl FnMut(&[u8])) -> Result<(), Failure> {
+    let mut buffer = vec![0; TRANSFER_BYTES];
+    match place {
+        Location::Local(path) => {
+            let mut file = File::open(path).map_err(|error| local_failure("open", path, &error))?;
+            loop {
+                let got = file.read(&mut buffer).map_err(|error| local_failure("read", path, &error))?;
+                if got == 0 {
+                    return Ok(());
+                }
+                take(&buffer[..got]);
+            }
+        }
+        Location::Inside(inner) => {
+            let user = inner.user();
+            let opened = user.open_regular(inner.target()?, OpenFlags::READ, 0, Striping::default());
+            let file = inner.done("open", block_on(opened))?;
+            let mut offset = 0;
+            loop {
+                let got = inner.done("read", block_on(user.read_at(&file, offset, &mut buffer)))?;
+                take(&buffer[..got]);
+                offset += got as u64;
+                if got < buffer.len() {
+                    return inner.done("close", block_on(user.close(file)));
+                }
+            }
+        }
+    }
+}
+
+const TRANSFER_BYTES: usize = 4 << 20;

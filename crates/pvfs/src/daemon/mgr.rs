@@ -9,13 +9,15 @@ use pvfs_config::Cluster;
 use pvfs_layout::IodId;
 use pvfs_mgr::clients::Terms;
 use pvfs_mgr::execute::Policy;
-use pvfs_mgr::manager::{Manager, Options, SystemClock, format};
+use pvfs_mgr::iods::Iods;
+use pvfs_mgr::manager::{Background, Manager, Options, SystemClock, format};
 use pvfs_mgr::namespace::FormatOptions;
 use pvfs_mgr::store::{DiskStore, Durability, Store, StoreOptions};
 use pvfs_net::buffer::Pool;
 use pvfs_net::service::Service;
 use pvfs_wire::ops::{ClusterMap, DaemonState, MapIod, OrderKind};
 
+use super::iods::RemoteIods;
 use super::{Process, Role, make_directory, run, start_logging};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
@@ -98,7 +100,11 @@ pub fn serve(
     let ring = pvfs_client::credentials::key_ring(&cluster)
         .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let manager = Manager::new(options, store.clone(), ring).map_err(|error| usage(&error))?;
-    let running = Running { manager: Arc::new(manager), store, orders };
+    let manager = Arc::new(manager);
+    let iods: Arc<dyn Iods> = Arc::new(RemoteIods::new(&cluster)?);
+    let _background = Background::start(&manager, &iods)
+        .map_err(|error| Failure::io("cannot start the background threads", &error))?;
+    let running = Running { manager, store, orders };
     let process = Process { cluster, name, listen: &described.listen, threads, pool: Pool::new() };
     run(&running, process, context)
 }

@@ -1,9 +1,15 @@
 //! `pvfs stripe set`
+use pvfs_client::block_on;
+use pvfs_wire::Errno;
+use pvfs_wire::attr::FileKind;
+use pvfs_wire::ops::OpenFlags;
 
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::mkdir::umask;
 use crate::cli::striping::Striping;
-use crate::cli::unbuilt::not_built_yet;
+use crate::connected::{Connections, Inner, for_each};
+use crate::stripes::{inherit_directory, set_directory, wishes};
 
 /// Choose the striping of a directory, or of a new file
 ///
@@ -34,6 +40,31 @@ Examples:
     pvfs stripe set --inherit pvfs:/data";
 
 /// Runs the command.
-pub fn run(_args: &Args, _context: &Context) -> Result<(), Failure> {
-    Err(not_built_yet("stripe set"))
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let connections = Connections::new(context);
+    for_each(context, &args.paths, |path| {
+        let place = connections.inside(path)?;
+        match block_on(place.user().stat_lite(place.target()?, true)) {
+            Err(error) if error.errno() == Errno::ENOENT => create(&place, args),
+            stated => match place.done("look at", stated)?.kind {
+                FileKind::Directory if args.inherit => inherit_directory(&place),
+                FileKind::Directory => set_directory(&place, &args.striping),
+                _ => {
+                    let sentence = format!(
+                        "{place} is there already, and the striping of a file never changes; copy it to stripe \
+                         it anew"
+                    );
+                    Err(Failure::new(Exit::Failed, sentence))
+                }
+            },
+        }
+    })
+}
+
+fn create(place: &Inner, args: &Args) -> Result<(), Failure> {
+    let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+    let (mode, wishes) = (0o666 & !umask(), wishes(&args.striping)?);
+    let opened = place.user().open_regular(place.target()?, flags, mode, wishes);
+    let file = place.done("make", block_on(opened))?;
+    place.done("close", block_on(place.user().close(file)))
 }

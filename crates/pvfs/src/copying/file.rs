@@ -1,0 +1,195 @@
+//! Copying one file: both ends opened once, big ones in several streams of ranges side by side.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use pvfs_client::{OpenFile, User, block_on};
+use pvfs_net::blocking::Blocking;
+use pvfs_wire::attr::Striping;
+use pvfs_wire::ops::OpenFlags;
+
+use super::walk::{keep, local_failure, look};
+use super::{Job, Progress, Wishes};
+use crate::cli::exit::Failure;
+use crate::connected::{Inner, Location};
+
+/// Copies one file.
+pub fn copy(job: &Job, wishes: &Wishes, progress: &Progress) -> Result<(), Failure> {
+    if wishes.update && is_there(job) {
+        progress.skip();
+        return Ok(());
+    }
+    let from = End::open(&job.from)?;
+    let to = End::create(&job.to, job.about.mode & 0o777 & !wishes.umask, wishes)?;
+    let copied = copy_ranges(&from, &to, job.about.size, wishes, progress);
+    let synced = copied.and_then(|()| if wishes.sync { to.sync() } else { Ok(()) });
+    let closed = to.close();
+    from.close()?;
+    synced.and(closed)?;
+    if wishes.preserve { keep(&job.to, &job.about) } else { Ok(()) }
+}
+
+fn is_there(job: &Job) -> bool {
+    let there = look(&job.to, false);
+    there.is_ok_and(|(_, to)| to.size == job.about.size && to.mtime_ns >= job.about.mtime_ns)
+}
+
+fn copy_ranges(
+    from: &End,
+    to: &End,
+    size: u64,
+    wishes: &Wishes,
+    progress: &Progress,
+) -> Result<(), Failure> {
+    let streams = (size / STREAM_BYTES_MIN).clamp(1, wishes.streams as u64);
+    let part = size.div_ceil(streams).next_multiple_of(wishes.transfer_bytes as u64);
+    let outcomes: Vec<Result<u64, Failure>> = std::thread::scope(|scope| {
+        let running: Vec<_> = (1..streams)
+            .map(|index| {
+                let range = index * part..((index + 1) * part).min(size);
+                scope.spawn(move || copy_range(from, to, range, wishes, progress))
+            })
+            .collect();
+        let first = copy_range(from, to, 0..part.min(size).max(1), wishes, progress);
+        let others = running.into_iter().map(|one| one.join().expect("a stream does not panic"));
+        [first].into_iter().chain(others).collect()
+    });
+    let ends = outcomes.into_iter().collect::<Result<Vec<u64>, Failure>>()?;
+    let end = ends.into_iter().max().unwrap_or(0);
+    if end < size {
+        return Ok(());
+    }
+    // What was appended since we looked, or all of a file whose size is not told beforehand (/proc).
+    copy_range(from, to, end..u64::MAX, wishes, progress).map(|_| ())
+}
+
+/// Copies until the end of the range or of the file; returns where that was.
+fn copy_range(
+    from: &End,
+    to: &End,
+    range: Range<u64>,
+    wishes: &Wishes,
+    progress: &Progress,
+) -> Result<u64, Failure> {
+    let mut buffer = vec![0; wishes.transfer_bytes];
+    let mut offset = range.start;
+    while offset < range.end {
+        let wanted = (range.end - offset).min(buffer.len() as u64) as usize;
+        let got = from.read_at(offset, &mut buffer[..wanted])?;
+        if got == 0 {
+            break;
+        }
+        to.write_at(offset, &buffer[..got])?;
+        progress.advance(got as u64);
+        offset += got as u64;
+    }
+    Ok(offset)
+}
+
+/// An open file at either end.
+enum End {
+    Local(File, PathBuf),
+    Inside(Inner, User<Blocking>, OpenFile),
+}
+
+impl End {
+    fn open(place: &Location) -> Result<Self, Failure> {
+        match place {
+            Location::Local(path) => {
+                let file = File::open(path).map_err(|error| local_failure("open", path, &error))?;
+                Ok(Self::Local(file, path.clone()))
+            }
+            Location::Inside(inner) => inside(inner, OpenFlags::READ, 0, Striping::default()),
+        }
+    }
+
+    fn create(place: &Location, mode: u32, wishes: &Wishes) -> Result<Self, Failure> {
+        let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::TRUNCATE;
+        match place {
+            Location::Local(path) => create_local(path.clone(), mode, wishes.force),
+            Location::Inside(inner) => {
+                let opened = inside(inner, flags, mode, wishes.striping.clone());
+                match opened {
+                    Err(_) if wishes.force && unlink(inner) => {
+                        inside(inner, flags, mode, wishes.striping.clone())
+                    }
+                    opened => opened,
+                }
+            }
+        }
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize, Failure> {
+        match self {
+            Self::Inside(inner, user, file) => {
+                inner.done("read", block_on(user.read_at(file, offset, buffer)))
+            }
+            Self::Local(file, path) => {
+                retried(|| file.read_at(buffer, offset)).map_err(|error| local_failure("read", path, &error))
+            }
+        }
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Failure> {
+        match self {
+            Self::Inside(inner, user, file) => {
+                inner.done("write", block_on(user.write_at(file, offset, bytes, false)))
+            }
+            Self::Local(file, path) => file
+                .write_all_at(bytes, offset)
+                .map_err(|error| local_failure("write", path, &error)),
+        }
+    }
+
+    fn sync(&self) -> Result<(), Failure> {
+        match self {
+            Self::Inside(inner, user, file) => inner.done("sync", block_on(user.sync(file))),
+            Self::Local(file, path) => {
+                file.sync_all().map_err(|error| local_failure("sync", path, &error))
+            }
+        }
+    }
+
+    fn close(self) -> Result<(), Failure> {
+        match self {
+            Self::Inside(inner, user, file) => inner.done("close", block_on(user.close(file))),
+            Self::Local(..) => Ok(()),
+        }
+    }
+}
+
+fn inside(inner: &Inner, flags: OpenFlags, mode: u32, striping: Striping) -> Result<End, Failure> {
+    let user = inner.user().clone();
+    let opened = block_on(user.open_regular(inner.target()?, flags, mode, striping));
+    Ok(End::Inside(inner.clone(), user, inner.done("open", opened)?))
+}
+
+fn create_local(path: PathBuf, mode: u32, force: bool) -> Result<End, Failure> {
+    let open = || OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&path);
+    let opened = match open() {
+        Err(_) if force && fs::remove_file(&path).is_ok() => open(),
+        opened => opened,
+    };
+    let file = opened.map_err(|error| local_failure("open", &path, &error))?;
+    Ok(End::Local(file, path))
+}
+
+fn unlink(inner: &Inner) -> bool {
+    let target = inner.target();
+    target.is_ok_and(|target| block_on(inner.user().unlink(target)).is_ok())
+}
+
+fn retried(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A smaller share of a file is not worth a stream of its own.
+const STREAM_BYTES_MIN: u64 = 64 << 20;

@@ -1,0 +1,144 @@
+//! A cluster of real processes for one test: its own directory, ports and key; gone when the test ends.
+
+#![allow(dead_code, reason = "each test file uses its part of this")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use pvfs_cli::connected::Connected;
+use pvfs_client::{Blocking, Options, User};
+use pvfs_config::Cluster;
+
+/// The executable under test.
+pub const PVFS: &str = env!("CARGO_BIN_EXE_pvfs");
+
+/// A running file system.
+pub struct TestCluster {
+    directory: tempfile::TempDir,
+}
+
+impl TestCluster {
+    /// Starts one manager and `iods` iods, not mounted.
+    pub fn start(iods: u32) -> Self {
+        Self::start_with(iods, &["--no-mount"])
+    }
+
+    /// Starts one with further arguments of `pvfs up`.
+    pub fn start_with(iods: u32, arguments: &[&str]) -> Self {
+        let directory = tempfile::Builder::new().prefix("pvfs-test").tempdir().unwrap();
+        let cluster = Self { directory };
+        let iods = iods.to_string();
+        let port = next_port().to_string();
+        let root = cluster.root().display().to_string();
+        let mut all = vec!["up", &root, "--iods", &iods, "--port", &port];
+        all.extend(arguments);
+        let output = Command::new(PVFS).args(&all).output().unwrap();
+        assert!(output.status.success(), "pvfs up failed: {}", text(&output));
+        cluster
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> PathBuf {
+        self.directory.path().join("fs")
+    }
+
+    /// Where it is mounted, if it is.
+    pub fn mount_point(&self) -> PathBuf {
+        self.root().join("mnt")
+    }
+
+    /// Runs a command on it.
+    pub fn pvfs(&self, arguments: &[&str]) -> Output {
+        let config = self.root().join("cluster.toml");
+        Command::new(PVFS).args(arguments).env("PVFS_CONFIG", config).output().unwrap()
+    }
+
+    /// Runs a command that must succeed; its standard output.
+    pub fn run(&self, arguments: &[&str]) -> String {
+        let output = self.pvfs(arguments);
+        assert!(output.status.success(), "pvfs {arguments:?} failed: {}", text(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The cluster file.
+    pub fn cluster(&self) -> Cluster {
+        Cluster::load(&self.root().join("cluster.toml")).unwrap()
+    }
+
+    /// A client of its own.
+    pub fn user(&self) -> User<Blocking> {
+        self.user_with(|_| {})
+    }
+
+    /// A client with other options.
+    pub fn user_with(&self, change: impl FnOnce(&mut Options)) -> User<Blocking> {
+        let cluster = self.cluster();
+        let mut options = Options::of(&cluster);
+        change(&mut options);
+        match Connected::with(cluster, options) {
+            Ok(connected) => connected.user,
+            Err(failure) => panic!("{}", failure.sentence()),
+        }
+    }
+
+    /// The process id of a daemon.
+    pub fn pid(&self, name: &str) -> rustix::process::Pid {
+        let text = std::fs::read_to_string(self.root().join(format!("run/{name}.pid"))).unwrap();
+        rustix::process::Pid::from_raw(text.trim().parse().unwrap()).unwrap()
+    }
+
+    /// Sends a daemon a signal.
+    pub fn signal(&self, name: &str, signal: rustix::process::Signal) {
+        rustix::process::kill_process(self.pid(name), signal).unwrap();
+    }
+
+    /// Starts again what was killed.
+    pub fn revive(&self) {
+        let root = self.root().display().to_string();
+        let output = Command::new(PVFS).args(["up", &root, "--no-mount"]).output().unwrap();
+        assert!(output.status.success(), "pvfs up failed: {}", text(&output));
+    }
+}
+
+impl Drop for TestCluster {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for log in std::fs::read_dir(self.root().join("log")).into_iter().flatten().flatten() {
+                eprintln!("--- {}:\n{}", log.path().display(), tail(&log.path()));
+            }
+        }
+        let root = self.root().display().to_string();
+        let _ = Command::new(PVFS).args(["down", &root, "--now"]).output();
+    }
+}
+
+/// Ports are chosen free by `up`, but two tests may choose at once: each starts elsewhere.
+fn next_port() -> u32 {
+    static CLUSTERS: AtomicU32 = AtomicU32::new(0);
+    let start = std::process::id().wrapping_mul(97) + CLUSTERS.fetch_add(1, Ordering::Relaxed) * 24;
+    // Below the range from which the kernel takes ports for outgoing connections.
+    10_000 + start % 20_000
+}
+
+fn tail(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(15)..].join("\n")
+}
+
+/// What a command said.
+pub fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    format!("{}{}", String::from_utf8_lossy(out), String::from_utf8_lossy(err))
+}
+
+/// Whether this machine lets us mount; says why not.
+pub fn can_mount() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    let can = root && Path::new("/dev/fuse").exists();
+    if !can {
+        eprintln!("skipped: mounting takes root and /dev/fuse");
+    }
+    can
+}
