@@ -71,11 +71,11 @@ fn main() {
         for lanes in [1, 4] {
             let mut bare = Vec::new();
             let mut ours = Vec::new();
-            for _ in 0..5 {
+            for _ in 0..11 {
                 bare.push(measure(lanes, time, || bare_client(shape)));
                 ours.push(measure(lanes, time, || our_client(shape, &daemon, &credential)));
             }
-            print_row(shape.name, lanes, median(bare), median(ours));
+            print_row(shape.name, lanes, summary(bare), summary(ours));
         }
     }
     daemon.stop(Duration::from_secs(1));
@@ -93,10 +93,11 @@ fn print_row(name: &str, lanes: usize, bare: (f64, f64), ours: (f64, f64)) {
     );
 }
 
-/// The measurement with the median rate.
-fn median(mut all: Vec<(f64, f64)>) -> (f64, f64) {
+/// The median rate, and the least CPU time: what others on the machine disturbed least.
+fn summary(mut all: Vec<(f64, f64)>) -> (f64, f64) {
     all.sort_by(|left, right| left.0.total_cmp(&right.0));
-    all[all.len() / 2]
+    let least = all.iter().map(|one| one.1).fold(f64::INFINITY, f64::min);
+    (all[all.len() / 2].0, least)
 }
 
 /// Requests per second, and CPU microseconds of the whole process per request.

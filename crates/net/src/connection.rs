@@ -96,6 +96,11 @@ impl<S: Stream> Connection<S> {
         self.input.bytes_wanted()
     }
 
+    /// How large the next reply is expected to be.
+    pub fn usual_reply_bytes(&self) -> usize {
+        self.usual_reply_bytes
+    }
+
     /// Whether more may be received: nobody who does not read replies may send requests.
     pub fn wants_to_receive(&self) -> bool {
         !self.ending && !self.is_waiting() && !self.is_congested()

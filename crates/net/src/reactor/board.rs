@@ -51,6 +51,8 @@ pub struct Board<S> {
     /// Closed connections, of which changes are still under way in the service.
     lingering: HashMap<ConnectionId, Lingering>,
     letters: Vec<Letter<S>>,
+    /// Bytes received for the next round, and expected of its replies.
+    round_bytes: usize,
 }
 
 struct Lingering {
@@ -74,6 +76,7 @@ impl<S: Stream + 'static> Board<S> {
             dirty: Vec::new(),
             lingering: HashMap::new(),
             letters: Vec::new(),
+            round_bytes: 0,
         }
     }
 
@@ -127,8 +130,10 @@ impl<S: Stream + 'static> Board<S> {
         if wanted > 0 && lent + wanted > house.doorman.limits().memory_bytes_max {
             return false;
         }
+        let reply_bytes = connection.usual_reply_bytes();
         match connection.receive(&house.pool, now) {
             Ok(Received::Bytes(bytes)) => {
+                self.round_bytes += bytes + reply_bytes;
                 house.figures.received_bytes.add(bytes as u64);
                 self.ready.push(id);
             }
@@ -137,6 +142,12 @@ impl<S: Stream + 'static> Board<S> {
             Err(_) => self.close(id, Departure::Broken),
         }
         true
+    }
+
+    /// Whether the next round is large enough: more would only push its first bytes out of the
+    /// processor's cache before they are checked, served and sent.
+    pub fn is_round_full(&self) -> bool {
+        self.round_bytes > ROUND_BYTES_MAX
     }
 
     /// The stream says that both directions are over, which is not heard by receiving while a
@@ -172,6 +183,7 @@ impl<S: Stream + 'static> Board<S> {
     }
 
     fn serve_round(&mut self, now: Now) {
+        self.round_bytes = 0;
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_unstable();
         ready.dedup();
@@ -393,3 +405,6 @@ fn reactor_of(id: ConnectionId) -> usize {
 fn place_of(id: ConnectionId) -> usize {
     (id.0 >> 32 & 0x00ff_ffff) as usize
 }
+
+/// Bytes in and out that one round should not exceed by much: half of a usual second-level cache.
+const ROUND_BYTES_MAX: usize = 512 << 10;

@@ -82,8 +82,8 @@ impl Reactor {
             let now = now();
             // First, so that who connects after the emergency is not closed for it.
             self.heed_estop();
-            self.take_events(&events, now);
-            has_more = self.run_board(now);
+            has_more = self.take_events(&events, now);
+            has_more |= self.run_board(now);
             self.shared.loads[usize::from(self.index)].store(self.board.count(), Ordering::Relaxed);
             self.keep_time(now);
             if let Some(was_quiet) = self.end_if_told() {
@@ -114,7 +114,10 @@ impl Reactor {
         }
     }
 
-    fn take_events(&mut self, events: &[epoll::Event], now: Now) {
+    /// Receives what the events announce. What is too much for one round is served at once; true if
+    /// that left more to do.
+    fn take_events(&mut self, events: &[epoll::Event], now: Now) -> bool {
+        let mut has_more = false;
         for id in std::mem::take(&mut self.starved) {
             self.receive(id, now);
             self.board.touch(id);
@@ -125,7 +128,11 @@ impl Reactor {
                 data if data >= LISTENERS => self.accept((data - LISTENERS) as usize, now),
                 data => self.take_event(ConnectionId(data), event.flags, now),
             }
+            if self.board.is_round_full() {
+                has_more |= self.run_board(now);
+            }
         }
+        has_more
     }
 
     fn take_event(&mut self, id: ConnectionId, flags: EventFlags, now: Now) {
