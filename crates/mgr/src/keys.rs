@@ -176,6 +176,16 @@ mod tests {
         assert_eq!(reply(6, 7), [7, 0, 0, 0, 0, 0, 0, 0, 6, 0, 7]);
     }
 
+    /// docs/disk.md has a row for every tag.
+    #[test]
+    fn the_document_lists_every_tag() {
+        let document = include_str!("../../../docs/disk.md");
+        let tags = [META, DENTRY, INODE, XATTR, OPEN, TICKET, PURGE, REPLY, CLIENT, LOCK];
+        for tag in tags {
+            assert!(document.contains(&format!("| {tag:02} |")), "docs/disk.md lacks tag {tag}");
+        }
+    }
+
     #[test]
     fn fields_come_back_and_foreign_keys_give_nothing() {
         assert_eq!(dentry_cookie(&dentry(3, 99)), Some(99));

@@ -128,9 +128,70 @@ impl From<&Session> for Credentials {
     }
 }
 
-/// The mode of a file whose data or owner changed: set-user-ID goes, and set-group-ID where it
-/// would let others run as the group (without group execution it would mean mandatory locking).
-pub fn without_privileges(mode: u32) -> u32 {
-    let dropped = if mode & GROUP_EXECUTE != 0 { SETUID | SETGID } else { SETUID };
-    mode & !dropped
+/// The mode of a file whose data or owner was changed by somebody who is `in_group` of it (root is
+/// in all). Set-user-ID goes. Set-group-ID goes where it would let others run as the group; without
+/// group execution it once meant mandatory locking, and members keep it.
+pub fn without_privileges(mode: u32, in_group: bool) -> u32 {
+    let keeps_group = in_group && mode & GROUP_EXECUTE == 0;
+    mode & !if keeps_group { SETUID } else { SETUID | SETGID }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Body, Directory};
+    use pvfs_wire::attr::{FileKind, Striping, Time};
+
+    fn inode(mode: u32, is_directory: bool) -> Inode {
+        let time = Time::default();
+        let fifo = Body::Special { kind: FileKind::Fifo, rdev: 0 };
+        let body = match is_directory {
+            true => Body::Directory(Directory::new(1, Striping::default())),
+            false => fifo,
+        };
+        Inode {
+            mode,
+            nlink: 1,
+            uid: 10,
+            gid: 20,
+            atime: time,
+            mtime: time,
+            ctime: time,
+            btime: time,
+            change: 1,
+            xattrs: 0,
+            body,
+        }
+    }
+
+    /// Every mode, every wish, everyone: only the first class that fits counts, even when a later one
+    /// would allow more.
+    #[test]
+    fn the_first_class_that_fits_decides() {
+        let somebody =
+            |uid, gid, gids: &[u32]| Credentials { uid, gid, gids: gids.into(), session: 0 };
+        let everyone = [
+            (somebody(10, 20, &[]), 6),
+            (somebody(10, 99, &[]), 6),
+            (somebody(11, 20, &[]), 3),
+            (somebody(11, 99, &[7, 20]), 3),
+            (somebody(11, 99, &[7]), 0),
+        ];
+        for (mode, wanted) in (0..0o1000).flat_map(|mode| (0..8).map(move |wanted| (mode, wanted)))
+        {
+            let bits = AccessBits::from_bits(wanted).unwrap();
+            for (who, shift) in &everyone {
+                let allowed = mode >> shift & 7 & wanted == wanted;
+                assert_eq!(
+                    who.may(&inode(mode, false), bits),
+                    allowed,
+                    "{who:?} {mode:o} {wanted}"
+                );
+            }
+            let root = somebody(0, 0, &[]);
+            let executable = wanted & 1 == 0 || mode & 0o111 != 0;
+            assert_eq!(root.may(&inode(mode, false), bits), executable, "root {mode:o} {wanted}");
+            assert!(root.may(&inode(mode, true), bits));
+        }
+    }
 }

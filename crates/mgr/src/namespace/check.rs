@@ -23,6 +23,8 @@ struct Everything {
     opens: Vec<(u64, u64, OpenFile)>,
     tickets: BTreeSet<(u64, u64)>,
     purging: BTreeSet<u64>,
+    /// Directories with entries or gaps.
+    listed: BTreeSet<u64>,
     xattrs: BTreeMap<u64, u16>,
     counters: Counters,
     violations: Vec<Violation>,
@@ -63,6 +65,7 @@ impl Everything {
                 self.counters = self.decode(key, value).unwrap_or_default();
             }
             Some(keys::DENTRY) => {
+                self.listed.insert(first);
                 let dentry = self.decode::<Dentry>(key, value).and_then(|dentry| dentry.named);
                 self.names.extend(dentry.map(|named| (first, named)));
             }
@@ -106,10 +109,12 @@ impl Everything {
                     }
                 }
             }
-            if !self.inodes.get(&dir).is_some_and(Inode::is_directory) {
-                self.wrong(format!("{name} is in {dir}, which is no directory"));
-            }
             self.names.push((dir, named));
+        }
+        for dir in std::mem::take(&mut self.listed) {
+            if !self.inodes.get(&dir).is_some_and(Inode::is_directory) {
+                self.wrong(format!("something is in {dir}, which is no directory"));
+            }
         }
         for (object, inode) in self.inodes.clone() {
             let names = names.get(&object).copied().unwrap_or(0);

@@ -9,7 +9,7 @@ use super::Node;
 use crate::execute::Context;
 use crate::keys;
 use crate::permission::without_privileges;
-use crate::record::{OpenFile, Record, Truncation};
+use crate::record::{OpenFile, Record, Truncation, VERSION};
 use crate::store::{StoreError, View};
 
 /// How an open ends.
@@ -51,7 +51,9 @@ impl Context<'_, '_> {
         let holder = file.writing.truncation.map(|cut| (cut.client, cut.open));
         if holder == Some((client, Some(number))) {
             file.drop_truncation();
+            node.inode.touch(self.now); // What the iods were asked before is no news any more.
         }
+        let file = node.inode.as_file_mut().ok_or(Errno::EIO)?;
         match ending {
             Ending::Closed(Some(wrote)) if open.writes() => {
                 file.end_open(&open, wrote.end, !wrote.uncertain);
@@ -83,7 +85,8 @@ impl Context<'_, '_> {
         let truncation = Truncation { ticket, client, open, size, disturbed: false };
         file.begin_truncation(truncation, opens_for_it);
         if open.is_none() {
-            self.tx.put(keys::ticket(client, node.object), ticket.to_le_bytes());
+            let value = [&[VERSION][..], &ticket.to_le_bytes()].concat();
+            self.tx.put(keys::ticket(client, node.object), value);
         }
         Ok(ticket)
     }
@@ -169,7 +172,7 @@ pub fn permissions(flags: OpenFlags) -> AccessBits {
 fn note_written(node: &mut Node, uid: u32, written: Time) {
     let inode = &mut node.inode;
     if uid != 0 {
-        inode.mode = without_privileges(inode.mode);
+        inode.mode = without_privileges(inode.mode, false);
     }
     let mtime = inode.mtime;
     inode.mtime = inode.as_file_mut().map_or(mtime, |file| file.mtime_after(mtime, written));

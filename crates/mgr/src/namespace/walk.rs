@@ -157,11 +157,16 @@ impl Context<'_, '_> {
         target: &Target,
         otherwise: impl FnOnce(Last) -> Errno,
     ) -> Result<Place, Errno> {
+        self.try_place(target)?.map_err(otherwise)
+    }
+
+    /// The directory and name of a target, or what it ends in instead of a name.
+    pub fn try_place(&self, target: &Target) -> Result<Result<Place, Last>, Errno> {
         let mut walk = Walk::new(self, target)?;
-        match walk.to_last(self)? {
+        Ok(match walk.to_last(self)? {
             Last::Name(name) => Ok(Place { dir: walk.node, name, slash: walk.slash }),
-            last => Err(otherwise(last)),
-        }
+            last => Err(last),
+        })
     }
 
     /// The place for a new object. As on Linux, only a directory's name may end in a slash.

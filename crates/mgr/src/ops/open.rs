@@ -134,7 +134,8 @@ fn truncate(open: &Open, cx: &mut Context<'_, '_>, node: &mut Node) -> Result<Op
 /// A cut changes the data, and takes set-user-ID away from a file.
 pub(super) fn note_cut(cx: &Context<'_, '_>, node: &mut Node) {
     if !cx.who.is_root() {
-        node.inode.mode = without_privileges(node.inode.mode);
+        let in_group = cx.who.is_in(node.inode.gid);
+        node.inode.mode = without_privileges(node.inode.mode, in_group);
     }
     node.inode.touch_data(cx.now);
 }

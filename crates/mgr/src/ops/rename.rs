@@ -11,7 +11,7 @@ use pvfs_wire::ops::{AccessBits, Rename, RenameFlags, Renamed};
 
 use super::unlink::{drop_name, remove_directory};
 use crate::execute::{Context, Execute};
-use crate::namespace::{Found, Last, Lookup, Node, Slot, parent};
+use crate::namespace::{Found, Lookup, Node, Slot, parent};
 
 /// The directories of the two names: one node when they are one directory.
 struct Directories {
@@ -46,11 +46,10 @@ impl Execute for Rename {
         if noreplace && exchange {
             return Err(Errno::EINVAL);
         }
-        let from = cx.place(&self.from, |_| Errno::EBUSY)?;
-        let to = cx.place(&self.to, |last| match last {
-            Last::Itself | Last::Dot | Last::DotDot if noreplace => Errno::EEXIST,
-            _ => Errno::EBUSY,
-        })?;
+        // Both paths are walked before either is found wanting.
+        let (from, to) = (cx.try_place(&self.from)?, cx.try_place(&self.to)?);
+        let from = from.map_err(|_| Errno::EBUSY)?;
+        let to = to.map_err(|_| if noreplace { Errno::EEXIST } else { Errno::EBUSY })?;
         let source_name = cx.lookup(from.dir.object, &from.name)?.found()?;
         let mut source = cx.load(source_name.object)?;
         let target = cx.lookup(to.dir.object, &to.name)?;

@@ -6,13 +6,13 @@ use pvfs_wire::ops::{AccessBits, SetAttr, SetTime, Stated};
 
 use crate::execute::{Context, Execute};
 use crate::namespace::Node;
-use crate::permission::without_privileges;
+use crate::permission::{Credentials, without_privileges};
 
 impl Execute for SetAttr {
     fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Stated, Errno> {
         let mut node = cx.find(&self.target, self.follow)?;
         self.check(cx, &node)?;
-        change_owner(&mut node, self.uid, self.gid);
+        change_owner(cx.who, &mut node, self.uid, self.gid);
         if let Some(mode) = self.mode {
             node.inode.mode = cx.who.chmod(mode, node.inode.gid);
         }
@@ -56,14 +56,15 @@ fn check_time(time: Option<SetTime>) -> Result<(), Errno> {
     }
 }
 
-fn change_owner(node: &mut Node, uid: Option<u32>, gid: Option<u32>) {
+fn change_owner(who: &Credentials, node: &mut Node, uid: Option<u32>, gid: Option<u32>) {
     if uid.is_none() && gid.is_none() {
         return;
     }
+    let in_group = who.is_root() || who.is_in(node.inode.gid);
     node.inode.uid = uid.unwrap_or(node.inode.uid);
     node.inode.gid = gid.unwrap_or(node.inode.gid);
     if !node.inode.is_directory() {
-        node.inode.mode = without_privileges(node.inode.mode);
+        node.inode.mode = without_privileges(node.inode.mode, in_group);
     }
 }
 

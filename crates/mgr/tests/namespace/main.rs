@@ -1,4 +1,14 @@
-//! The name space against its promises: rules of POSIX, a model in memory, cookies, sizes.
+//! The name space against its promises: rules of POSIX, a model in memory, Linux, cookies, sizes.
 
+mod act;
 mod basics;
+mod cases;
+mod cookies;
+mod linux;
+mod managed;
+mod model;
+mod random;
+mod side;
+mod sizes;
 mod world;
+mod xattrs;
