@@ -1,6 +1,7 @@
 //! A file system as a client holds it: its daemons, its deadlines, and who is using it.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ pub struct Filesystem<R: Runtime> {
     options: Options,
     opens: AtomicU64,
     numbers: AtomicU32,
+    locked: Mutex<HashMap<Handle, u64>>,
 }
 
 /// How a client behaves.
@@ -84,7 +86,8 @@ impl<R: Runtime> Filesystem<R> {
             manager.ok_or_else(|| Error::Setup("the cluster file names no manager".into()))?;
         let iods = cluster.iods.iter().map(server).collect();
         let (opens, numbers) = (AtomicU64::new(1), AtomicU32::new(1));
-        Ok(Arc::new(Self { caller, fsid, manager, iods, options, opens, numbers }))
+        let locked = Mutex::default();
+        Ok(Arc::new(Self { caller, fsid, manager, iods, options, opens, numbers, locked }))
     }
 
     /// The root directory. Asks the manager once for the file system's generation.
@@ -151,6 +154,30 @@ impl<R: Runtime> Filesystem<R> {
     /// A number for an open, never given before by this client.
     pub(crate) fn next_open(&self) -> u64 {
         self.opens.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A lock on this file was granted under the present lease.
+    pub(crate) fn note_lock(&self, handle: Handle) {
+        self.lock_table().insert(handle, self.caller.leases_lost());
+    }
+
+    /// Nothing of this client can be locked in this file any more.
+    pub(crate) fn forget_lock(&self, handle: Handle) {
+        self.lock_table().remove(&handle);
+    }
+
+    /// EIO when a lock on this file went with a lease: whoever relies on it must not go on (D4).
+    pub(crate) fn check_lock(&self, handle: Handle) -> Result<()> {
+        let lost = self.caller.leases_lost();
+        if lost == 0 {
+            return Ok(());
+        }
+        let granted_under = self.lock_table().get(&handle).copied();
+        if granted_under.is_some_and(|lease| lease < lost) { Err(Errno::EIO.into()) } else { Ok(()) }
+    }
+
+    fn lock_table(&self) -> MutexGuard<'_, HashMap<Handle, u64>> {
+        self.locked.lock().expect("no code panics while it holds the table")
     }
 
     /// A number for a capability.

@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub struct Server<R: Runtime> {
 /// On whose behalf calls are made.
 pub struct Principal {
     key: u64,
-    credential: Mutex<Credential>,
+    credential: Mutex<Arc<Credential>>,
     renew: Box<Renew>,
 }
 
@@ -141,14 +141,14 @@ impl From<Errno> for CallError {
 impl Principal {
     /// A principal whose credential comes from `renew`, now and whenever it is about to expire.
     pub fn new(renew: Box<Renew>) -> Result<Self, Errno> {
-        let credential = Mutex::new(renew()?);
+        let credential = Mutex::new(Arc::new(renew()?));
         Ok(Self { key: PRINCIPALS.fetch_add(1, Ordering::Relaxed), credential, renew })
     }
 
-    fn credential(&self, now_s: u64) -> Result<Credential, Errno> {
+    fn credential(&self, now_s: u64) -> Result<Arc<Credential>, Errno> {
         let mut credential = self.credential.lock().expect("renew does not panic");
         if credential.expiry < now_s + RENEWED_BEFORE_S {
-            *credential = (self.renew)()?;
+            *credential = Arc::new((self.renew)()?);
         }
         Ok(credential.clone())
     }
@@ -248,6 +248,10 @@ impl<R: Runtime> Caller<R> {
             match self.repeat(&call, build, data).await {
                 // The daemon has dropped it from its table; the lane will show it again.
                 Err(CallError::Status(Errno::ENOKEY)) if self.runtime.now() < deadline => {}
+                // Too much waits there already. It said so at once, so that we do not wait in vain.
+                Err(CallError::Status(Errno::EAGAIN)) if self.runtime.now() < deadline => {
+                    sleep_until(&self.runtime, self.runtime.now().after(PAUSE_BUSY)).await;
+                }
                 reply => {
                     let incoming = reply?;
                     let data_bytes = incoming.header.data_bytes as usize;
@@ -267,13 +271,17 @@ impl<R: Runtime> Caller<R> {
         let deadline = self.runtime.now().after(call.patience.timeout);
         let mut last = String::from("connecting");
         let mut pause = PAUSE_FIRST;
+        let mut tried = false;
         loop {
-            let attempt = self.attempt(call, deadline, &build, data);
+            let attempt = self.attempt(call, deadline, tried, &build, data);
             match before(&self.runtime, deadline, attempt).await {
                 Some(Ok(incoming)) if incoming.header.status == OK => return Ok(incoming),
                 Some(Ok(incoming)) => return Err(incoming.header.status.into()),
                 Some(Err(Trouble::Final(error))) => return Err(error),
-                Some(Err(Trouble::Lane(error))) => last = error.to_string(),
+                Some(Err(Trouble::Lane(error))) => {
+                    tried = true;
+                    last = error.to_string();
+                }
                 Some(Err(Trouble::Connect(error))) if call.patience.insist => {
                     last = error.to_string()
                 }
@@ -293,11 +301,17 @@ impl<R: Runtime> Caller<R> {
         &self,
         call: &Call<'_, R>,
         deadline: Instant,
+        tried: bool,
         build: impl Fn(&mut Lane<R::Stream>) -> Vec<u8>,
         data: &mut Data<'_, '_>,
     ) -> Result<Incoming, Trouble> {
         let mut lease = self.lane(call.server).await?;
         let lane = lease.lane.as_mut().expect("a lease holds a lane until it is dropped");
+        if tried && call.sequence.is_change() && !lane.welcome().lease_kept {
+            // The reply records went with the lease, so that a repetition might run twice.
+            lease.healthy = true;
+            return Err(Trouble::Final(CallError::Status(Errno::EIO)));
+        }
         let credential = call
             .principal
             .credential(self.runtime.wall_s())
@@ -586,6 +600,9 @@ const REPLY_BYTES_WITH_DATA: usize = 8;
 
 /// A session is renewed this long before it expires.
 const RENEWED_BEFORE_S: u64 = 120;
+
+/// Before asking a busy daemon again.
+const PAUSE_BUSY: Duration = Duration::from_millis(5);
 
 const PAUSE_FIRST: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(500);

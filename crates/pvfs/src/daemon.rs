@@ -40,6 +40,12 @@ pub trait Role {
     /// Whether a stop order has come.
     fn stop_wanted(&self) -> bool;
 
+    /// A stop begins: refuses new work that would keep clients waiting.
+    fn begin_stop(&self) {}
+
+    /// The network's counters, to be shown with its own.
+    fn show_network(&self, _: Daemon) {}
+
     /// Takes what may change while it runs.
     fn reload(&self, cluster: &Cluster);
 
@@ -83,6 +89,7 @@ pub fn run(role: &dyn Role, process: Process<'_>, context: &Context) -> Result<(
     let events = listen_to_signals()?;
     let listening: Vec<String> = daemon.endpoints().iter().map(ToString::to_string).collect();
     tracing::info!(name = process.name, ?listening, "serving");
+    role.show_network(daemon.clone());
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     serve(role, process.cluster, &daemon, &doorman, &events, context);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
@@ -128,6 +135,7 @@ fn finish(role: &dyn Role, daemon: &Daemon, events: Receiver<Event>) -> Result<(
             }
         }
     });
+    role.begin_stop();
     let stopped = daemon.stop(STOP_TIME);
     let finished = role.finish(SYNC_TIME);
     match (stopped, finished) {

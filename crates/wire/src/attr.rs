@@ -60,6 +60,9 @@ choice! {
         Settled = 0,
         /// The iods: `size` is the last one settled; ask them for local sizes.
         Unsettled = 1,
+        /// The iods, and nobody writes it any more: its last writer died. Whoever asks them may tell
+        /// the manager, with [`crate::ops::Settle`].
+        Abandoned = 2,
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pvfs_net::call::Patience;
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::Errno;
-use pvfs_wire::ops::{HeldLock, Lock, TestLock};
+use pvfs_wire::ops::{HeldLock, Lock, LockKind, TestLock};
 
 use crate::error::Result;
 use crate::user::User;
@@ -46,6 +46,13 @@ impl<R: Runtime> User<R> {
         let patience = Patience { timeout: patience.timeout + TURN, ..patience };
         let server = self.filesystem.manager();
         self.filesystem.caller().call(server, &self.principal, request, patience).await?;
+        match request.kind {
+            LockKind::Unlock if request.start == 0 && request.end == u64::MAX => {
+                self.filesystem.forget_lock(request.handle);
+            }
+            LockKind::Unlock => {}
+            LockKind::Read | LockKind::Write => self.filesystem.note_lock(request.handle),
+        }
         Ok(())
     }
 }

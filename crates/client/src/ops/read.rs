@@ -19,6 +19,7 @@ impl<R: Runtime> User<R> {
         if !file.flags.has(OpenFlags::READ) {
             return Err(Errno::EBADF.into());
         }
+        self.filesystem.check_lock(file.handle)?;
         let end = offset.saturating_add(buffer.len() as u64).min(pvfs_layout::FILE_SIZE_MAX);
         let mut rest = buffer;
         let mut done = 0;

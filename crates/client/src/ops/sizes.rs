@@ -4,7 +4,7 @@ use pvfs_net::call::CallError;
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Handle;
 use pvfs_wire::attr::{Attr, FileKind, Placement, SizeState, Time};
-use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, StatObjects};
+use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, Settle, StatObjects};
 
 use crate::error::Result;
 use crate::user::User;
@@ -59,6 +59,12 @@ impl<R: Runtime> User<R> {
         Ok(stats)
     }
 
+    /// Spares the next one the question. Where this user may not, or a writer came, the manager ignores it.
+    async fn settle(&self, attr: &Attr, data: DataStat) {
+        let (handle, change) = (attr.handle, attr.change);
+        let _ = self.ask(&Settle { handle, change, size: data.size, mtime: data.mtime }).await;
+    }
+
     /// Completes the attributes of a regular file whose size the manager does not know.
     pub(crate) async fn completed(
         &self,
@@ -68,6 +74,9 @@ impl<R: Runtime> User<R> {
         match placement {
             Some(placement) if needs_iods(&attr) => {
                 let data = self.size_by_iods(attr.handle, placement).await?;
+                if attr.size_state == SizeState::Abandoned {
+                    self.settle(&attr, data).await;
+                }
                 Ok(with_data(attr, data))
             }
             _ => Ok(attr),

@@ -28,6 +28,7 @@ impl<R: Runtime> User<R> {
         if !file.flags.has(OpenFlags::WRITE) {
             return Err(Errno::EBADF.into());
         }
+        self.filesystem.check_lock(file.handle)?;
         let end = offset
             .checked_add(buffer.len() as u64)
             .filter(|end| *end <= pvfs_layout::FILE_SIZE_MAX);

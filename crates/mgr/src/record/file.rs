@@ -92,7 +92,11 @@ impl RegularFile {
     /// Whether the size is the file's, or the iods must be asked.
     pub fn size_state(&self) -> SizeState {
         let quiet = self.writing.writers == 0 && self.writing.truncation.is_none();
-        if quiet && !self.unsettled { SizeState::Settled } else { SizeState::Unsettled }
+        match (quiet, self.unsettled) {
+            (true, false) => SizeState::Settled,
+            (true, true) => SizeState::Abandoned,
+            (false, _) => SizeState::Unsettled,
+        }
     }
 
     /// Whether the size is known.

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pvfs_client::credentials::key_ring;
 use pvfs_config::Cluster;
 use pvfs_iod::{Config, Iod, LocalDisk};
 use pvfs_net::buffer::Pool;
+use pvfs_net::reactor::Daemon;
 use pvfs_net::service::Service;
 use pvfs_wire::ops::DaemonState;
 
@@ -28,7 +30,15 @@ impl Role for Running {
         self.0.stop_wanted()
     }
 
-    fn reload(&self, _: &Cluster) {}
+    fn show_network(&self, daemon: Daemon) {
+        self.0.show_also(move || daemon.list_figures());
+    }
+
+    fn reload(&self, cluster: &Cluster) {
+        if let Ok(ring) = key_ring(cluster) {
+            self.0.accept_keys(ring);
+        }
+    }
 
     fn finish(&self, patience: Duration) -> Result<(), String> {
         self.0.drain(patience).map_err(|errno| errno.to_string())
@@ -52,7 +62,7 @@ pub fn serve(
     }
     let disk = LocalDisk::open(&described.store, name).map_err(|error| store_failure(&error))?;
     let pool = Pool::new();
-    let ring = pvfs_client::credentials::key_ring(&cluster)
+    let ring = key_ring(&cluster)
         .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let config = Config {
         filesystems: vec![cluster.filesystem().id],

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use pvfs_client::credentials::key_ring;
 use pvfs_config::Cluster;
 use pvfs_layout::IodId;
 use pvfs_mgr::clients::Terms;
@@ -25,14 +26,8 @@ use crate::cli::exit::{Exit, Failure};
 struct Running {
     manager: Arc<Manager>,
     store: Arc<DiskStore>,
-    orders: Arc<Orders>,
-}
-
-/// The orders that concern the process.
-#[derive(Default)]
-struct Orders {
-    stop: AtomicBool,
-    down: AtomicU8,
+    /// An order to stop has come over the network.
+    stop_ordered: Arc<AtomicBool>,
 }
 
 impl Role for Running {
@@ -41,15 +36,15 @@ impl Role for Running {
     }
 
     fn state(&self) -> DaemonState {
-        if self.orders.down.load(Ordering::SeqCst) == 1 {
-            DaemonState::Down
-        } else {
-            DaemonState::Ok
-        }
+        self.manager.state().0
     }
 
     fn stop_wanted(&self) -> bool {
-        self.orders.stop.load(Ordering::SeqCst)
+        self.stop_ordered.load(Ordering::SeqCst)
+    }
+
+    fn begin_stop(&self) {
+        self.manager.order(OrderKind::Stop);
     }
 
     fn reload(&self, cluster: &Cluster) {
@@ -59,20 +54,13 @@ impl Role for Running {
             let free_bytes = std::mem::take(&mut policy.free_bytes);
             *policy = Policy { free_bytes, ..fresh };
         });
+        if let Ok(ring) = key_ring(cluster) {
+            self.manager.set_keys(ring);
+        }
     }
 
     fn finish(&self, _: Duration) -> Result<(), String> {
         self.store.sync().map_err(|error| error.to_string())
-    }
-}
-
-impl Orders {
-    fn take(&self, kind: OrderKind) {
-        match kind {
-            OrderKind::Stop => self.stop.store(true, Ordering::SeqCst),
-            OrderKind::Estop => self.down.store(1, Ordering::SeqCst),
-            OrderKind::Resume => self.down.store(0, Ordering::SeqCst),
-        }
     }
 }
 
@@ -87,24 +75,26 @@ pub fn serve(
     start_logging(&cluster, context);
     let described = cluster.manager(name)?.clone();
     let store = open_store(&cluster, &described.store, make)?;
-    let orders = Arc::<Orders>::default();
-    let told = orders.clone();
+    let stop_ordered = Arc::<AtomicBool>::default();
+    let told = stop_ordered.clone();
     let lease_ns = cluster.defaults.lease.as_nanos() as u64;
     let options = Options {
         name: name.to_owned(),
         terms: Terms { lease_ns, ..Terms::default() },
         policy: policy(&cluster),
         clock: Arc::new(SystemClock::default()),
-        on_order: Box::new(move |kind| told.take(kind)),
+        on_order: Box::new(move |kind| {
+            told.fetch_or(kind == OrderKind::Stop, Ordering::SeqCst);
+        }),
     };
-    let ring = pvfs_client::credentials::key_ring(&cluster)
+    let ring = key_ring(&cluster)
         .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let manager = Manager::new(options, store.clone(), ring).map_err(|error| usage(&error))?;
     let manager = Arc::new(manager);
     let iods: Arc<dyn Iods> = Arc::new(RemoteIods::new(&cluster)?);
     let _background = Background::start(&manager, &iods)
         .map_err(|error| Failure::io("cannot start the background threads", &error))?;
-    let running = Running { manager, store, orders };
+    let running = Running { manager, store, stop_ordered };
     let process = Process { cluster, name, listen: &described.listen, threads, pool: Pool::new() };
     run(&running, process, context)
 }
