@@ -29,7 +29,7 @@ struct Desk {
     /// Stays here until it is done.
     job: Option<Job>,
     /// Why the job could not be done so far.
-    failure: Option<String>,
+    failure: Option<Failure>,
     stopping: bool,
 }
 
@@ -42,14 +42,15 @@ impl Checkpoints {
         self.changed.notify_all();
     }
 
-    /// Returns when no checkpoint is under way; refuses when one still is after `wait_max`.
+    /// Returns when no checkpoint is under way; refuses when one still is after `wait_max`, at once
+    /// when it is the disk that has no space.
     pub(crate) fn wait_until_idle(&self, wait_max: Duration) -> Result<(), StoreError> {
         let begun = Instant::now();
         let mut desk = self.lock();
         while desk.job.is_some() {
             let left = wait_max.saturating_sub(begun.elapsed());
-            if left.is_zero() {
-                return Err(desk.overloaded(wait_max));
+            if left.is_zero() || desk.is_out_of_space() {
+                return Err(desk.overloaded(begun.elapsed()));
             }
             desk = self.wait(desk, left);
         }
@@ -80,7 +81,8 @@ impl Checkpoints {
     pub(crate) fn failed(&self, error: &StoreError, pause: Duration) -> Result<(), Stopped> {
         let begun = Instant::now();
         let mut desk = self.lock();
-        desk.failure = Some(error.to_string());
+        desk.failure = Some(Failure { reason: error.to_string(), no_space: error.is_no_space() });
+        self.changed.notify_all();
         while !desk.stopping && begun.elapsed() < pause {
             desk = self.wait(desk, pause.saturating_sub(begun.elapsed()));
         }
@@ -96,7 +98,7 @@ impl Checkpoints {
     /// Whether a checkpoint is under way, and how it failed so far.
     pub(crate) fn progress(&self) -> (bool, Option<String>) {
         let desk = self.lock();
-        (desk.job.is_some(), desk.failure.clone())
+        (desk.job.is_some(), desk.failure.as_ref().map(|failure| failure.reason.clone()))
     }
 
     fn wait<'d>(&self, desk: MutexGuard<'d, Desk>, wait_max: Duration) -> MutexGuard<'d, Desk> {
@@ -110,13 +112,24 @@ impl Checkpoints {
 }
 
 impl Desk {
+    fn is_out_of_space(&self) -> bool {
+        self.failure.as_ref().is_some_and(|failure| failure.no_space)
+    }
+
     fn overloaded(&self, waited: Duration) -> StoreError {
-        let slow = "the checkpoint is slower than the changes".to_owned();
+        let slow = || "the checkpoint is slower than the changes".to_owned();
         StoreError::Overloaded {
             waited_ms: waited.as_millis() as u64,
-            reason: self.failure.clone().unwrap_or(slow),
+            reason: self.failure.as_ref().map_or_else(slow, |failure| failure.reason.clone()),
+            no_space: self.is_out_of_space(),
         }
     }
+}
+
+#[derive(Clone, Debug)]
+struct Failure {
+    reason: String,
+    no_space: bool,
 }
 
 /// The store is being closed.

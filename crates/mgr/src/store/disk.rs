@@ -14,7 +14,7 @@ use super::error::StoreError;
 use super::lock::StoreLock;
 use super::log::{
     self,
-    recovery::{self, Recovered},
+    recovery::{self, Known, Recovered},
 };
 use super::media::{LocalMedia, Media};
 use super::memtable::Memtable;
@@ -256,6 +256,7 @@ impl Core {
         let complete = writer.begin_segment(&*self.media, &self.directory, &self.syncer)?;
         self.publication.freeze();
         self.checkpoints.submit(Job { memtable, last: writer.last(), segments: vec![complete] });
+        self.measure_space();
         Ok(())
     }
 
@@ -266,8 +267,10 @@ impl Core {
 
     /// Looks at the free space.
     pub(crate) fn measure_space(&self) {
+        let pending_bytes = self.publication.current().memtable_bytes() as u64;
+        let low_bytes = self.options.free_bytes_low(pending_bytes);
         let space = self.media.space(&self.directory);
-        let low = space.is_ok_and(|space| space.free_bytes < self.options.free_bytes_low());
+        let low = space.is_ok_and(|space| space.free_bytes < low_bytes);
         self.space_low.store(low, Ordering::Relaxed);
     }
 
@@ -291,15 +294,14 @@ impl Core {
 
     fn status(&self) -> StoreStatus {
         let version = self.publication.current();
-        let memtables = || version.frozen.iter().chain([&version.active]);
         let (checkpointing, failure) = self.checkpoints.progress();
         StoreStatus {
             last: version.sequence,
             synced: self.syncer.synced(),
             checkpointed: version.state.applied,
             log_bytes: self.log_bytes.load(Ordering::Relaxed),
-            memtable_bytes: memtables().map(|memtable| memtable.bytes()).sum(),
-            memtable_keys: memtables().map(|memtable| memtable.len()).sum(),
+            memtable_bytes: version.memtable_bytes(),
+            memtable_keys: version.memtables().map(|memtable| memtable.len()).sum(),
             checkpointing,
             space_low: self.space_low.load(Ordering::Relaxed),
             failure: self.syncer.check().err().map(|error| error.to_string()).or(failure),
@@ -331,8 +333,8 @@ fn recover(
 ) -> Result<(Recovered, Memtable), StoreError> {
     let memtable = Memtable::default();
     let mut replay = |sequence, group| memtable.apply(group, sequence, &[]);
-    let recovered =
-        recovery::recover(media, directory, state.store_id, state.applied, &mut replay)?;
+    let known = Known { store_id: state.store_id, applied: state.applied, synced: state.synced };
+    let recovered = recovery::recover(media, directory, known, &mut replay)?;
     if recovered.bytes_cut > 0 || recovered.records_lost > 0 {
         tracing::warn!(
             "the log in {} ended in {} bytes after group {} that a crash had left unfinished \

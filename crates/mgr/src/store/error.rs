@@ -73,6 +73,8 @@ pub enum StoreError {
         waited_ms: u64,
         /// What the checkpoint was doing.
         reason: String,
+        /// Whether it lacks space on the disk.
+        no_space: bool,
     },
     /// A key, value or group beyond what the log's format can hold.
     #[error("a {what} of {bytes} bytes exceeds the limit of {bytes_max}")]
@@ -114,7 +116,7 @@ impl StoreError {
     /// Whether the cause is a full disk: the caller answers `ENOSPC`, not `EIO`.
     pub fn is_no_space(&self) -> bool {
         match self {
-            Self::NoSpace { .. } => true,
+            Self::NoSpace { .. } | Self::Overloaded { no_space: true, .. } => true,
             Self::State { source, .. } => {
                 matches!(&**source, redb::Error::Io(e) if e.kind() == io::ErrorKind::StorageFull)
             }

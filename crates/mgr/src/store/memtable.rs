@@ -70,13 +70,20 @@ impl Memtable {
         Box::new(chunks.flatten().map(Ok))
     }
 
-    /// Calls `visit` with the newest version of every key in order, until it fails.
+    /// Calls `visit` with the newest version of each of at most `keys_max` keys from `start` on, in
+    /// order, until it fails. Returns where to go on.
     pub(crate) fn each_newest<E>(
         &self,
+        start: &[u8],
+        keys_max: usize,
         mut visit: impl FnMut(&[u8], Option<&[u8]>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<Option<Vec<u8>>, E> {
         let slots = self.read();
-        slots.iter().try_for_each(|(key, slot)| visit(key, slot.newest.value.as_deref()))
+        let mut rest = slots.range::<[u8], _>((Bound::Included(start), Bound::Unbounded));
+        for (key, slot) in rest.by_ref().take(keys_max) {
+            visit(key, slot.newest.value.as_deref())?;
+        }
+        Ok(rest.next().map(|(key, _)| key.to_vec()))
     }
 
     /// About how much memory the table takes.

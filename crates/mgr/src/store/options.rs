@@ -68,10 +68,11 @@ impl StoreOptions {
         self.log_bytes_max = self.log_bytes_max.min(fitting);
     }
 
-    /// Below this much free space only changes that free some should be let in: room for the log to
-    /// fill, a checkpoint to write new pages, and the log after it.
-    pub(crate) fn free_bytes_low(&self) -> u64 {
-        self.log_bytes_max * 4
+    /// Below this much free space only changes that free some should be let in: room for two log
+    /// segments, for the pages that checkpoints of deletions write before they free others, and for
+    /// what is already promised to the changes in memory.
+    pub(crate) fn free_bytes_low(&self, pending_bytes: u64) -> u64 {
+        self.log_bytes_max * 6 + pending_bytes * 2
     }
 }
 

@@ -51,7 +51,7 @@ impl Publication {
     /// The sequences at which somebody reads or may begin to.
     pub(crate) fn living(&self) -> Vec<Sequence> {
         let mut versions = self.lock();
-        versions.superseded.retain(|version| Arc::strong_count(version) > 1);
+        versions.sweep();
         let superseded = versions.superseded.iter().map(|version| version.sequence);
         superseded.chain([versions.current.sequence]).collect()
     }
@@ -77,9 +77,14 @@ impl Publication {
         });
     }
 
-    /// The state file was opened again.
-    pub(crate) fn reopened(&self, state: Arc<StateView>) {
+    /// The state file was opened again, or has a part of what the frozen memtable has.
+    pub(crate) fn refresh(&self, state: Arc<StateView>) {
         self.publish(|version| version.state = state);
+    }
+
+    /// Forgets versions that nobody reads any more.
+    pub(crate) fn sweep(&self) {
+        self.lock().sweep();
     }
 
     fn publish(&self, change: impl FnOnce(&mut Version)) {
@@ -87,13 +92,31 @@ impl Publication {
         let mut next = Version::clone(&versions.current);
         change(&mut next);
         let superseded = std::mem::replace(&mut versions.current, Arc::new(next));
-        if Arc::strong_count(&superseded) > 1 {
-            versions.superseded.push(superseded);
-        }
+        versions.superseded.push(superseded);
+        versions.sweep();
     }
 
     fn lock(&self) -> MutexGuard<'_, Versions> {
         self.versions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Versions {
+    /// Forgets versions that nobody reads. At every change, since each pins pages of the state file.
+    fn sweep(&mut self) {
+        self.superseded.retain(|version| Arc::strong_count(version) > 1);
+    }
+}
+
+impl Version {
+    /// The frozen memtable, if there is one, and the active one.
+    pub(crate) fn memtables(&self) -> impl Iterator<Item = &Memtable> {
+        self.frozen.iter().chain([&self.active]).map(|memtable| &**memtable)
+    }
+
+    /// Memory taken by changes that are not in the state file.
+    pub(crate) fn memtable_bytes(&self) -> usize {
+        self.memtables().map(Memtable::bytes).sum()
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct StateView {
     path: Arc<Path>,
     /// The last group that is in it.
     pub(crate) applied: Sequence,
+    /// The last group that it may contain a part of: the log holds it.
+    pub(crate) synced: Sequence,
     /// Told apart from every other store by this.
     pub(crate) store_id: u64,
 }
@@ -83,29 +85,33 @@ impl StateStore {
         };
         self.check_version(fact(FORMAT)?)?;
         let entries = read.open_table(ENTRIES).map_err(reading)?;
-        let (applied, store_id) = (fact(APPLIED)?, fact(STORE_ID)?);
-        Ok(StateView { entries, path: self.path.clone(), applied, store_id })
+        Ok(StateView {
+            entries,
+            path: self.path.clone(),
+            applied: fact(APPLIED)?,
+            synced: fact(SYNCED)?,
+            store_id: fact(STORE_ID)?,
+        })
     }
 
-    /// Takes over the changes of `memtable`, which end with group `last`, and syncs: all or none.
-    pub(crate) fn checkpoint(
-        &mut self,
+    /// Takes over at most `keys_max` changes of `memtable`, from `start` on, and syncs: all or none.
+    /// Returns where to go on, or `None` after the last part, with which group `last` is applied.
+    ///
+    /// Between the parts the file holds a mixture of old and new entries. That is sound as long as
+    /// the memtable, or the log, is read on top; so the log up to `last` must have been synced.
+    pub(crate) fn take_over(
+        &self,
         memtable: &Memtable,
         last: Sequence,
-    ) -> Result<StateView, StoreError> {
-        contained(&self.path, || self.write_changes(memtable, last))?;
-        self.view()
-    }
-
-    fn write_changes(&self, memtable: &Memtable, last: Sequence) -> Result<(), StoreError> {
-        let write = self.begin_write()?;
-        {
-            let mut entries = write.open_table(ENTRIES).map_err(writing)?;
-            memtable.each_newest(|key, value| change(&mut entries, key, value))?;
-            let mut facts = write.open_table(FACTS).map_err(writing)?;
-            facts.insert(APPLIED, last).map_err(writing)?;
-        }
-        write.commit().map_err(writing)
+        start: &[u8],
+        keys_max: usize,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        contained(&self.path, || {
+            let write = self.begin_write()?;
+            let rest = write_part(&write, memtable, last, start, keys_max)?;
+            write.commit().map_err(writing)?;
+            Ok(rest)
+        })
     }
 
     /// A new file gets its name when it is complete, so that no crash leaves half a store.
@@ -131,7 +137,8 @@ impl StateStore {
         {
             write.open_table(ENTRIES).map_err(writing)?;
             let mut facts = write.open_table(FACTS).map_err(writing)?;
-            for (name, value) in [(FORMAT, FORMAT_VERSION), (STORE_ID, store_id), (APPLIED, 0)] {
+            let version = (FORMAT, FORMAT_VERSION);
+            for (name, value) in [version, (STORE_ID, store_id), (APPLIED, 0), (SYNCED, 0)] {
                 facts.insert(name, value).map_err(writing)?;
             }
         }
@@ -238,6 +245,24 @@ fn contained<T>(
     })
 }
 
+fn write_part(
+    write: &WriteTransaction,
+    memtable: &Memtable,
+    last: Sequence,
+    start: &[u8],
+    keys_max: usize,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut entries = write.open_table(ENTRIES).map_err(writing)?;
+    let rest =
+        memtable.each_newest(start, keys_max, |key, value| change(&mut entries, key, value))?;
+    let mut facts = write.open_table(FACTS).map_err(writing)?;
+    facts.insert(SYNCED, last).map_err(writing)?;
+    if rest.is_none() {
+        facts.insert(APPLIED, last).map_err(writing)?;
+    }
+    Ok(rest)
+}
+
 fn change(
     entries: &mut Table<&[u8], &[u8]>,
     key: &[u8],
@@ -270,7 +295,7 @@ const UNFINISHED_NAME: &str = "state.redb.new";
 /// Everything the store holds.
 const ENTRIES: TableDefinition<&[u8], &[u8]> = TableDefinition::new("entries");
 
-/// What the store must know of itself: [`FORMAT`], [`STORE_ID`], [`APPLIED`].
+/// What the store must know of itself: [`FORMAT`], [`STORE_ID`], [`APPLIED`], [`SYNCED`].
 const FACTS: TableDefinition<&str, u64> = TableDefinition::new("facts");
 
 /// The version of the tables.
@@ -282,3 +307,6 @@ const STORE_ID: &str = "store id";
 
 /// The last group that the entries contain.
 const APPLIED: &str = "applied";
+
+/// The last group that they may contain a part of, while a checkpoint is under way.
+const SYNCED: &str = "synced";

@@ -43,7 +43,7 @@ impl Random {
     }
 
     fn key(&mut self) -> Vec<u8> {
-        let length = self.below(4);
+        let length = self.below(5);
         (0..length).map(|_| [0, b'a', b'b', 0xff][self.below(4)]).collect()
     }
 

@@ -56,7 +56,7 @@ struct Checkpointer {
 impl Checkpointer {
     fn run(mut self) {
         while let Ok(job) = self.core.checkpoints.next_job(RETIRED_WAIT) {
-            self.core.publication.living();
+            self.core.publication.sweep();
             self.retired.retain(|memtable| Arc::strong_count(memtable) > 1);
             let Some(job) = job else { continue };
             if self.work(&job) == Err(Stopped) {
@@ -81,34 +81,55 @@ impl Checkpointer {
 
     fn try_once(&mut self, job: &Job) -> Result<(), StoreError> {
         if self.core.publication.current().state.applied < job.last {
-            self.check_space(job)?;
-            let state = self.state.checkpoint(&job.memtable, job.last)?;
-            self.core.syncer.checkpointed(job.last);
-            self.core.publication.thaw(Arc::new(state));
+            self.move_memtable(job)?;
         }
         self.core.remove_segments(&job.segments)
     }
 
-    /// Running out of space in the middle would close the state file for readers for a moment, so
-    /// it is better not to begin.
-    fn check_space(&self, job: &Job) -> Result<(), StoreError> {
-        let needed = job.memtable.bytes() as u64 * 2;
-        let directory = &self.core.directory;
-        match self.core.media.space(directory) {
-            Ok(space) if space.free_bytes < needed => {
-                Err(StoreError::NoSpace { directory: directory.clone() })
-            }
-            _ => Ok(()),
+    /// In parts, each a transaction: redb writes changed pages to new places, and only the pages of
+    /// one part need to find room before old ones are free again.
+    fn move_memtable(&mut self, job: &Job) -> Result<(), StoreError> {
+        // The parts may only be on the disk if the log is. If its sync has failed, one part is safe.
+        let in_parts = self.core.syncer.sync_to(job.last).is_ok();
+        let mut start = Vec::new();
+        loop {
+            let keys_max = if in_parts { self.part_keys() } else { usize::MAX };
+            let rest = self.state.take_over(&job.memtable, job.last, &start, keys_max)?;
+            self.core.measure_space();
+            let Some(rest) = rest else { break };
+            self.core.publication.refresh(Arc::new(self.state.view()?));
+            start = rest;
         }
+        let state = Arc::new(self.state.view()?);
+        self.core.syncer.checkpointed(job.last);
+        self.core.publication.thaw(state);
+        Ok(())
+    }
+
+    /// How many keys a part may have so that even if each is on a page of its own, and that page is
+    /// split, it takes a quarter of the free space: redb frees pages a few transactions later.
+    fn part_keys(&self) -> usize {
+        let space = self.core.media.space(&self.core.directory);
+        let free_bytes = space.map_or(u64::MAX, |space| space.free_bytes);
+        (free_bytes / PART_BYTES_PER_KEY).clamp(PART_KEYS_MIN, PART_KEYS_MAX) as usize
     }
 
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.state.reopen()?;
         let state = Arc::new(self.state.view()?);
-        self.core.publication.reopened(state);
+        self.core.publication.refresh(state);
         Ok(())
     }
 }
+
+/// Two pages of 4 KiB, within a quarter of the free space.
+const PART_BYTES_PER_KEY: u64 = 4 * 2 * 4096;
+
+/// Fewer keys than this a part are not worth its two syncs, even on a full disk.
+const PART_KEYS_MIN: u64 = 64;
+
+/// So many keys a part, 256 MiB of pages at worst, make its syncs cheap enough.
+const PART_KEYS_MAX: u64 = 32_768;
 
 /// How often memtables are looked at that readers hold.
 const RETIRED_WAIT: Duration = Duration::from_millis(200);

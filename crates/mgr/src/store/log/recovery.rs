@@ -32,17 +32,27 @@ pub(crate) struct Recovered {
     pub(crate) bytes_cut: u64,
 }
 
-/// Replays into `replay`, in order, the groups of the log in `directory` after `applied`.
+/// What the state file says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// The store whose log it is.
+    pub(crate) store_id: u64,
+    /// The last group that the log need not hold.
+    pub(crate) applied: Sequence,
+    /// The last group that the log must hold.
+    pub(crate) synced: Sequence,
+}
+
+/// Replays into `replay`, in order, the groups of the log in `directory` after `known.applied`.
 pub(crate) fn recover(
     media: &dyn Media,
     directory: &Path,
-    store_id: u64,
-    applied: Sequence,
+    known: Known,
     replay: &mut dyn FnMut(Sequence, Batch),
 ) -> Result<Recovered, StoreError> {
     let firsts = segments_in(directory)?;
-    let obsolete = firsts.windows(2).take_while(|pair| pair[1] <= applied + 1).count();
-    let mut recovery = Recovery { media, directory, store_id, applied, firsts, replay };
+    let obsolete = firsts.windows(2).take_while(|pair| pair[1] <= known.applied + 1).count();
+    let mut recovery = Recovery { media, directory, known, firsts, replay };
     let mut recovered = Recovered::default();
     for first in recovery.firsts.drain(..obsolete) {
         recovered.obsolete.push(segment_path(directory, first));
@@ -58,8 +68,7 @@ pub(crate) fn recover(
 struct Recovery<'r> {
     media: &'r dyn Media,
     directory: &'r Path,
-    store_id: u64,
-    applied: Sequence,
+    known: Known,
     /// First sequence numbers of the segments that matter.
     firsts: Vec<Sequence>,
     replay: &'r mut dyn FnMut(Sequence, Batch),
@@ -85,8 +94,8 @@ struct End {
 impl Recovery<'_> {
     /// Whether the log begins where the state file ends.
     fn check_start(&self) -> Result<bool, StoreError> {
-        let expected = self.applied + 1;
-        if self.firsts.is_empty() && self.applied > 0 {
+        let expected = self.known.applied + 1;
+        if self.firsts.is_empty() && self.known.synced > 0 {
             let damage = format!("its log is missing, which should hold groups from {expected} on");
             return Err(StoreError::Corrupt { path: self.directory.to_path_buf(), damage });
         }
@@ -96,19 +105,19 @@ impl Recovery<'_> {
     /// The beginning of the log is not there. If nothing behind knew it to be safe, a power loss
     /// took its name before it was synced, and all of the log goes with it.
     fn drop_all(&self, recovered: &mut Recovered) -> Result<(), StoreError> {
-        let (first, expected) = (self.firsts[0], self.applied + 1);
+        let (first, expected) = (self.firsts[0], self.known.applied + 1);
         let claims = self.claims_from(0)?;
-        if claims.synced >= expected {
+        if claims.synced.max(self.known.synced) >= expected {
             let damage = format!("its log begins with group {first} instead of {expected}");
             return Err(StoreError::Corrupt { path: self.directory.to_path_buf(), damage });
         }
         recovered.records_lost = claims.records;
-        recovered.last = self.applied;
+        recovered.last = self.known.applied;
         self.remove_from(0)
     }
 
     fn read(&mut self, recovered: &mut Recovered) -> Result<(), StoreError> {
-        let mut next = self.firsts.first().copied().unwrap_or(self.applied + 1);
+        let mut next = self.firsts.first().copied().unwrap_or(self.known.applied + 1);
         for position in 0..self.firsts.len() {
             let contents = self.load(position)?;
             let end = self.replay_segment(&contents, position, next);
@@ -120,7 +129,7 @@ impl Recovery<'_> {
             }
             self.keep(&contents, recovered)?;
         }
-        recovered.last = self.applied.max(next - 1);
+        recovered.last = self.known.applied.max(next - 1);
         Ok(())
     }
 
@@ -150,7 +159,9 @@ impl Recovery<'_> {
             Err(StoreError::Corrupt { path: path.to_path_buf(), damage: damage.to_owned() })
         };
         match SegmentHeader::decode(bytes) {
-            Ok(header) if header.store_id != self.store_id => corrupt("it is of another store"),
+            Ok(header) if header.store_id != self.known.store_id => {
+                corrupt("it is of another store")
+            }
             Ok(header) if header.first != first => corrupt("it is under another segment's name"),
             Ok(header) => Ok(Some(header)),
             Err(HeaderError::Torn) => Ok(None),
@@ -183,7 +194,7 @@ impl Recovery<'_> {
     }
 
     fn replay_record(&mut self, record: Record) {
-        if record.sequence > self.applied {
+        if record.sequence > self.known.applied {
             (self.replay)(record.sequence, record.group);
         }
     }
@@ -197,7 +208,7 @@ impl Recovery<'_> {
         recovered: &mut Recovered,
     ) -> Result<(), StoreError> {
         let claims = self.claims_behind(position, contents, end)?;
-        let missing = end.next.max(self.applied + 1);
+        let missing = end.next.max(self.known.applied + 1);
         if claims.synced >= missing {
             return Err(damaged(contents, end, claims));
         }
@@ -212,6 +223,7 @@ impl Recovery<'_> {
         end: &End,
     ) -> Result<Claims, StoreError> {
         let mut claims = contents.claims_behind(end.offset, end.next);
+        claims.synced = claims.synced.max(self.known.synced);
         claims.merge(self.claims_from(position + 1)?);
         Ok(claims)
     }

@@ -75,12 +75,12 @@ impl Faults {
         *self.hook.lock().unwrap() = Some(Arc::new(hook));
     }
 
-    /// Writes to the state file wait until the returned lock is free.
+    /// Syncs, and writes to the state file, wait until the returned lock is free.
     pub(super) fn block_checkpoints(&self) -> Arc<RwLock<()>> {
         let gate = Arc::new(RwLock::new(()));
         let entered = gate.clone();
         self.set_hook(move |moment, path| {
-            if moment == Moment::Write && path.ends_with("state.redb") {
+            if moment == Moment::Sync || path.ends_with("state.redb") {
                 drop(entered.read());
             }
         });
