@@ -60,7 +60,7 @@ impl Managed {
     fn cut(&mut self, user: usize, handle: Handle, ticket: u64, size: u64) -> Result<()> {
         self.sizes.insert(handle, size);
         let attr = self.run(user, Truncated { handle, ticket, size: Some(size) })?.attr;
-        assert!(attr.size_state == SizeState::Unsettled || attr.size == size);
+        assert!(attr.size_state != SizeState::Settled || attr.size == size);
         // Reported twice is reported once.
         self.run(user, Truncated { handle, ticket, size: None }).map(|_| ())
     }
@@ -199,7 +199,7 @@ impl Managed {
         let size = match (attr.kind, attr.size_state) {
             (FileKind::Directory, _) => 0,
             (_, SizeState::Settled) => attr.size,
-            (_, SizeState::Unsettled) => self.size_of(attr.handle),
+            (_, _) => self.size_of(attr.handle),
         };
         let written = self.slots.values().any(|slot| slot.handle == attr.handle && slot.how.write);
         Shown {
