@@ -11,11 +11,12 @@
 //! all repetitions and is run once. When the deadline passes, the fate of the request is unknown and the
 //! lane stays marked as broken: it is reconnected before anything else goes to that daemon.
 
-use std::collections::VecDeque;
+mod pool;
+mod sequences;
+
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::task::{Poll, Waker};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pvfs_wire::ops::{Access, Hello};
@@ -25,6 +26,8 @@ use pvfs_wire::{Bytes, Effect, Errno, Header, OK, Operation, Sequence, VERSION, 
 use crate::endpoint::Endpoint;
 use crate::lane::{Incoming, Lane, LaneError, LaneId, Outgoing};
 use crate::runtime::{Instant, Runtime, before, sleep_until};
+use pool::{Lanes, Lease, Taken};
+use sequences::{ChangeSlot, Sequences};
 
 /// A client process, as daemons know it.
 pub struct Caller<R: Runtime> {
@@ -343,10 +346,13 @@ impl<R: Runtime> Caller<R> {
         loop {
             let taken = poll_fn(|cx| server.lock().take(cx.waker(), &self.runtime)).await;
             let (id, lane) = match taken {
-                Taken::Idle(id, lane) => return Ok(Lease::new(server, id, Some(lane), false)),
-                Taken::Connect(id) => (id, Lease::new(server, id, None, false)),
+                Taken::Idle(id, lane) => (id, Some(lane)),
+                Taken::Connect(id) => (id, None),
             };
-            let mut lease = lane;
+            let mut lease = Lease { server, id, lane, healthy: false };
+            if lease.lane.is_some() {
+                return Ok(lease);
+            }
             lease.lane = Some(self.connect(server, id).await?);
             if server.lock().broken.is_empty() {
                 return Ok(lease);
@@ -408,11 +414,7 @@ impl<R: Runtime> Caller<R> {
         if O::EFFECT != Effect::Change {
             return None;
         }
-        let sequence = poll_fn(|cx| {
-            let mut sequences = self.sequences.lock().expect("no code panics holding it");
-            sequences.take(cx.waker(), &self.runtime)
-        });
-        Some(ChangeSlot { sequence: sequence.await, home: &self.sequences })
+        Some(ChangeSlot::take(&self.sequences, &self.runtime).await)
     }
 }
 
@@ -430,113 +432,6 @@ enum Trouble {
     Connect(LaneError),
     Lane(LaneError),
     Final(CallError),
-}
-
-/// The lanes to one daemon.
-struct Lanes<S> {
-    idle: Vec<(LaneId, Box<Lane<S>>)>,
-    broken: Vec<LaneId>,
-    count: u32,
-    waiting: VecDeque<Waker>,
-}
-
-impl<S> Default for Lanes<S> {
-    fn default() -> Self {
-        Self { idle: Vec::new(), broken: Vec::new(), count: 0, waiting: VecDeque::new() }
-    }
-}
-
-enum Taken<S> {
-    Idle(LaneId, Box<Lane<S>>),
-    Connect(LaneId),
-}
-
-impl<S> Lanes<S> {
-    fn take<R: Runtime>(&mut self, waker: &Waker, runtime: &R) -> Poll<Taken<S>> {
-        if let Some(id) = self.broken.pop() {
-            return Poll::Ready(Taken::Connect(id));
-        }
-        if let Some((id, lane)) = self.idle.pop() {
-            return Poll::Ready(Taken::Idle(id, lane));
-        }
-        if self.count < LANES_MAX {
-            self.count += 1;
-            return Poll::Ready(Taken::Connect(LaneId { index: self.count - 1, incarnation: 1 }));
-        }
-        runtime.expect_wake();
-        self.waiting.push_back(waker.clone());
-        Poll::Pending
-    }
-}
-
-/// The use of a lane for one exchange; without a happy end it counts as broken.
-struct Lease<'a, R: Runtime> {
-    server: &'a Server<R>,
-    id: LaneId,
-    lane: Option<Box<Lane<R::Stream>>>,
-    healthy: bool,
-}
-
-impl<'a, R: Runtime> Lease<'a, R> {
-    fn new(
-        server: &'a Server<R>,
-        id: LaneId,
-        lane: Option<Box<Lane<R::Stream>>>,
-        healthy: bool,
-    ) -> Self {
-        Self { server, id, lane, healthy }
-    }
-}
-
-impl<R: Runtime> Drop for Lease<'_, R> {
-    fn drop(&mut self) {
-        let mut lanes = self.server.lock();
-        match self.lane.take() {
-            Some(lane) if self.healthy => lanes.idle.push((self.id, lane)),
-            _ => lanes.broken.push(LaneId { incarnation: self.id.incarnation + 1, ..self.id }),
-        }
-        if let Some(waker) = lanes.waiting.pop_front() {
-            waker.wake();
-        }
-    }
-}
-
-/// Slots for changes of metadata, with the count each has reached.
-#[derive(Default)]
-struct Sequences {
-    free: Vec<Sequence>,
-    made: u16,
-    waiting: VecDeque<Waker>,
-}
-
-impl Sequences {
-    fn take<R: Runtime>(&mut self, waker: &Waker, runtime: &R) -> Poll<Sequence> {
-        if let Some(last) = self.free.pop() {
-            return Poll::Ready(Sequence { count: last.count + 1, ..last });
-        }
-        if self.made < SLOTS_MAX {
-            self.made += 1;
-            return Poll::Ready(Sequence { slot: self.made - 1, count: 1 });
-        }
-        runtime.expect_wake();
-        self.waiting.push_back(waker.clone());
-        Poll::Pending
-    }
-}
-
-struct ChangeSlot<'a> {
-    sequence: Sequence,
-    home: &'a Mutex<Sequences>,
-}
-
-impl Drop for ChangeSlot<'_> {
-    fn drop(&mut self) {
-        let mut sequences = self.home.lock().expect("no code panics holding it");
-        sequences.free.push(self.sequence);
-        if let Some(waker) = sequences.waiting.pop_front() {
-            waker.wake();
-        }
-    }
 }
 
 fn decoded<O: Operation>(
@@ -588,12 +483,6 @@ fn timeout(call: &Call<'_, impl Runtime>, last: String) -> CallError {
 }
 
 static PRINCIPALS: AtomicU64 = AtomicU64::new(1);
-
-/// Lanes to one daemon; more calls at once than this wait for one another.
-const LANES_MAX: u32 = 32;
-
-/// Changes of metadata outstanding at once; managers keep this many reply records of a client.
-const SLOTS_MAX: u16 = 64;
 
 /// The reply record of every transfer is one `u64` (the local size) or nothing.
 const REPLY_BYTES_WITH_DATA: usize = 8;
