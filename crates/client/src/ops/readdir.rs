@@ -7,7 +7,7 @@ use pvfs_wire::attr::Entry;
 use pvfs_wire::ops::{Listing, Readdir};
 
 use super::sizes::{needs_iods, with_data};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::user::User;
 
 /// Part of a directory.
@@ -23,11 +23,22 @@ impl<R: Runtime> User<R> {
         entries_max: u32,
         attributes: bool,
     ) -> Result<Directory> {
-        let mut listing = self.ask(&Readdir { dir, cookie, entries_max, attributes }).await?;
+        let mut listing = self.readdir_known(dir, cookie, entries_max, attributes).await?;
         if attributes {
             self.complete_entries(&mut listing.entries).await;
         }
         Ok(listing)
+    }
+
+    /// The like, with attributes as the manager knows them.
+    pub async fn readdir_known(
+        &self,
+        dir: Handle,
+        cookie: u64,
+        entries_max: u32,
+        attributes: bool,
+    ) -> Result<Directory> {
+        self.ask(&Readdir { dir, cookie, entries_max, attributes }).await
     }
 
     /// All entries.
@@ -45,22 +56,30 @@ impl<R: Runtime> User<R> {
         }
     }
 
-    async fn complete_entries(&self, entries: &mut [Entry]) {
+    /// Completes the attributes of entries that tell where to ask (their `placement`, which is taken when
+    /// that is done); says why some could not be.
+    pub async fn complete_entries(&self, entries: &mut [Entry]) -> Option<Error> {
         let unsettled: Vec<usize> =
             (0..entries.len()).filter(|at| is_unsettled(&entries[*at])).collect();
         if unsettled.is_empty() {
-            return;
+            return None;
         }
         let files: Vec<_> = unsettled
             .iter()
             .filter_map(|at| Some((entries[*at].handle, entries[*at].placement.as_ref()?)))
             .collect();
         let sizes = self.sizes_by_iods(&files).await;
+        let mut failure = None;
         for (at, size) in unsettled.into_iter().zip(sizes) {
-            if let (Some(attr), Ok(data)) = (&mut entries[at].attr, size) {
-                *attr = with_data(*attr, data);
+            match (&mut entries[at].attr, size) {
+                (Some(attr), Ok(data)) => {
+                    *attr = with_data(*attr, data);
+                    entries[at].placement = None;
+                }
+                (_, size) => failure = failure.or(size.err()),
             }
         }
+        failure
     }
 }
 

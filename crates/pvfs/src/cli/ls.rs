@@ -4,7 +4,7 @@ use pvfs_wire::attr::{Attr, FileKind};
 use serde_json::Value;
 
 use crate::cli::context::Context;
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::connected::{Connections, Inner, for_each};
 use crate::show;
 
@@ -77,11 +77,14 @@ fn list(
         context.line(format!("{place}:"))?;
     }
     let mut below = Vec::new();
+    let unsure = entries.iter().filter(|entry| entry.placement.is_some()).count();
     for entry in entries {
         let name = String::from_utf8_lossy(&entry.name).into_owned();
         match entry.attr {
             Some(attr) => {
-                let shown = if context.json() { place.child(&name).path } else { name.clone() };
+                let mark = if entry.placement.is_some() { "  ?" } else { "" };
+                let shown =
+                    if context.json() { place.child(&name).path } else { name.clone() + mark };
                 show_one(&attr, &shown, args, context, values)?;
                 if attr.kind == FileKind::Directory && args.recursive {
                     below.push((place.child(&name), attr));
@@ -89,6 +92,13 @@ fn list(
             }
             None => context.line(name)?,
         }
+    }
+    if unsure > 0 {
+        let sentence = format!(
+            "the sizes of {unsure} files in {place}, marked with ?, are the last known: an iod that holds \
+             part of them does not answer; see pvfs status"
+        );
+        context.warn(&Failure::new(Exit::Partial, sentence));
     }
     for (place, attr) in below {
         if !context.json() {
