@@ -1,8 +1,8 @@
 //! A file system as a client holds it: its daemons, its deadlines, and who is using it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pvfs_config::{Cluster, Endpoint};
@@ -173,7 +173,11 @@ impl<R: Runtime> Filesystem<R> {
             return Ok(());
         }
         let granted_under = self.lock_table().get(&handle).copied();
-        if granted_under.is_some_and(|lease| lease < lost) { Err(Errno::EIO.into()) } else { Ok(()) }
+        if granted_under.is_some_and(|lease| lease < lost) {
+            Err(Errno::EIO.into())
+        } else {
+            Ok(())
+        }
     }
 
     fn lock_table(&self) -> MutexGuard<'_, HashMap<Handle, u64>> {

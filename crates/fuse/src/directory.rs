@@ -10,7 +10,7 @@ use pvfs_wire::attr::{Entry, FileKind};
 use pvfs_wire::ops::Listing;
 use pvfs_wire::{Errno, Handle};
 
-use crate::mounted::wait;
+use crate::mounted::{Mounted, wait};
 
 /// An open directory.
 pub struct OpenDirectory {
@@ -56,16 +56,36 @@ impl OpenDirectory {
     /// Adds the lines after `offset` until `add` says that no more fit.
     pub fn list(
         &self,
+        mounted: &Mounted,
         thread: u32,
         offset: u64,
         attributes: bool,
         add: impl FnMut(&Line<'_>) -> bool,
     ) -> Result<()> {
         let fetch = |cookie, entries_max| {
-            wait(thread, self.user.readdir(self.handle, cookie, entries_max, attributes))
+            let known = self.user.readdir_known(self.handle, cookie, entries_max, attributes);
+            let mut listing = wait(thread, known)?;
+            self.complete(mounted, thread, &mut listing.entries)?;
+            Ok(listing)
         };
         let mut page = self.page.lock().expect("add does not panic");
         page.list(self.handle.object, offset, fetch, add)
+    }
+
+    /// Asks the iods for the sizes that the manager does not know, as far as they answer.
+    fn complete(&self, mounted: &Mounted, thread: u32, entries: &mut [Entry]) -> Result<()> {
+        for entry in &mut *entries {
+            let Some(attr) = &mut entry.attr else { continue };
+            if entry.placement.as_ref().is_some_and(|placement| mounted.silence.covers(placement)) {
+                entry.placement = None;
+                *attr = mounted.nodes.with_known_size(*attr);
+            }
+        }
+        let failure = wait(thread, async { Ok(self.user.complete_entries(entries).await) })?;
+        if let Some(error) = failure {
+            mounted.note_silence(&error);
+        }
+        Ok(())
     }
 }
 

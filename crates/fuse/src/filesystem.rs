@@ -46,8 +46,15 @@ impl Filesystem for KernelFilesystem {
         self.0.nodes.forget(node.0, lookups);
     }
 
-    fn getattr(&self, request: &Request, node: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.attr(reply, self.log("getattr", node, self.0.getattr(from(request), node.0)));
+    fn getattr(
+        &self,
+        request: &Request,
+        node: INodeNo,
+        number: Option<FileHandle>,
+        reply: ReplyAttr,
+    ) {
+        let attr = self.0.getattr(from(request), node.0, number.is_some());
+        self.attr(reply, self.log("getattr", node, attr));
     }
 
     fn setattr(

@@ -10,10 +10,11 @@ use pvfs_client::credentials::Issuer;
 use pvfs_client::{Error, Filesystem, Result, User, block_on};
 use pvfs_net::blocking::Blocking;
 use pvfs_net::buffer::Pool;
+use pvfs_net::call::CallError;
 use pvfs_net::runtime::{Runtime, before};
-use pvfs_wire::attr::{Attr, FileKind, SizeState};
+use pvfs_wire::Errno;
+use pvfs_wire::attr::{Attr, FileKind, Placement, SizeState};
 use pvfs_wire::ops::Target;
-use pvfs_wire::{Errno, Handle};
 
 use crate::attributes::silent_server;
 use crate::directory::OpenDirectory;
@@ -96,48 +97,64 @@ impl Mounted {
 
     /// Attributes. Where an iod does not tell a size in time, the last one known is shown.
     pub fn stat(&self, requester: Requester, target: &Target) -> Result<Attr> {
+        let known = self.stat_known(requester, target)?;
+        self.completed(requester, known)
+    }
+
+    /// Attributes whose size is certain, or an error: what is read depends on it.
+    pub fn stat_exactly(&self, requester: Requester, target: &Target) -> Result<Attr> {
+        let (attr, placement) = self.stat_known(requester, target)?;
+        let placement = placement.as_ref();
         let attr =
-            self.act(requester, |user| async move { user.stat_lite(target.clone(), false).await })?;
-        if attr.kind != FileKind::Regular || attr.size_state == SizeState::Settled {
+            self.act(requester, |user| async move { user.completed(attr, placement).await })?;
+        self.nodes.seen(&attr);
+        Ok(attr)
+    }
+
+    /// Completes what the manager told, as far as the iods answer.
+    pub fn completed(&self, requester: Requester, known: Known) -> Result<Attr> {
+        let (attr, placement) = known;
+        let Some(placement) = placement.filter(|_| needs_iods(&attr)) else {
+            self.nodes.seen(&attr);
             return Ok(attr);
-        }
-        if self.silence.lasts(attr.handle.object) {
+        };
+        if self.silence.covers(&placement) {
             return Ok(self.nodes.with_known_size(attr));
         }
-        let whole = self.act(requester, |user| async move {
-            user.stat(Target::object(attr.handle), false).await
-        });
-        match whole {
-            Err(error) if self.is_silent_iod(&error) => Ok(self.last_known(attr)),
-            whole => whole,
-        }
-    }
-
-    /// Attributes after a change that is done, though completing them may have failed.
-    pub fn changed(
-        &self,
-        requester: Requester,
-        handle: Handle,
-        outcome: Result<Attr>,
-    ) -> Result<Attr> {
-        match outcome {
-            Err(error) if self.is_silent_iod(&error) => {
-                self.silence.note(handle.object);
-                self.stat(requester, &Target::object(handle))
+        let placement = Some(&placement);
+        match self.act(requester, |user| async move { user.completed(attr, placement).await }) {
+            Ok(attr) => {
+                self.nodes.seen(&attr);
+                Ok(attr)
             }
-            outcome => outcome,
+            Err(error) if self.note_silence(&error) => Ok(self.nodes.with_known_size(attr)),
+            Err(error) => Err(error),
         }
     }
 
-    fn last_known(&self, attr: Attr) -> Attr {
-        self.silence.note(attr.handle.object);
-        self.nodes.with_known_size(attr)
+    /// Whether it is an iod that did not answer, which only sizes and data need. One that was waited for is
+    /// not waited for again soon; one that refuses connections costs no time.
+    pub fn note_silence(&self, error: &Error) -> bool {
+        let Some(server) = silent_server(error) else { return false };
+        let iods = self.filesystem.iods();
+        let Some(iod) = iods.iter().position(|iod| iod.name() == server) else { return false };
+        if matches!(error, Error::Call(CallError::Timeout { .. })) {
+            tracing::warn!("{error}; sizes are the last ones known");
+            self.silence.note(iod as u32);
+        }
+        true
     }
 
-    /// Whether it is an iod that did not answer, which only sizes and data need.
-    fn is_silent_iod(&self, error: &Error) -> bool {
-        silent_server(error).is_some_and(|server| server != self.filesystem.manager().name())
+    fn stat_known(&self, requester: Requester, target: &Target) -> Result<Known> {
+        self.act(requester, |user| async move { user.stat_known(target.clone(), false).await })
     }
+}
+
+/// Attributes as the manager knows them, and where to ask for the size if it does not.
+pub type Known = (Attr, Option<Placement>);
+
+fn needs_iods(attr: &Attr) -> bool {
+    attr.kind == FileKind::Regular && attr.size_state != SizeState::Settled
 }
 
 impl Requester {

@@ -22,8 +22,8 @@ struct Node {
     opens: u32,
     /// The version that the kernel's pages are of.
     pages: Option<Version>,
-    /// Where the longest write of this mount's open files ends: a size that is certain.
-    written_end: u64,
+    /// The size last known for certain, by attributes or by a write of this mount.
+    size: u64,
     mode: u32,
 }
 
@@ -45,7 +45,7 @@ impl Version {
 
 impl Node {
     fn new(handle: Handle) -> Self {
-        Self { handle, lookups: 0, opens: 0, pages: None, written_end: 0, mode: 0 }
+        Self { handle, lookups: 0, opens: 0, pages: None, size: 0, mode: 0 }
     }
 }
 
@@ -95,9 +95,6 @@ impl Nodes {
         let mut table = self.lock();
         let Some(known) = table.get_mut(&node) else { return };
         known.opens = known.opens.saturating_sub(1);
-        if known.opens == 0 {
-            known.written_end = 0;
-        }
         if known.lookups == 0 && known.opens == 0 && node != ROOT_OBJECT {
             table.remove(&node);
         }
@@ -111,14 +108,7 @@ impl Nodes {
     /// A write up to `end` is done.
     pub fn wrote(&self, node: u64, end: u64) {
         if let Some(node) = self.lock().get_mut(&node) {
-            node.written_end = node.written_end.max(end);
-        }
-    }
-
-    /// The size was set: what was written before says no more about it.
-    pub fn cut(&self, node: u64) {
-        if let Some(node) = self.lock().get_mut(&node) {
-            node.written_end = 0;
+            node.size = node.size.max(end);
         }
     }
 
@@ -127,17 +117,18 @@ impl Nodes {
         self.lock().get(&node).map_or(0, |node| node.mode)
     }
 
-    /// Notes what attributes say.
+    /// Notes what complete attributes say.
     pub fn seen(&self, attr: &Attr) {
         if let Some(node) = self.lock().get_mut(&attr.handle.object) {
             node.mode = attr.mode;
+            node.size = attr.size;
         }
     }
 
     /// Attributes whose size the iods could not tell, with what this mount knows of it.
     pub fn with_known_size(&self, attr: Attr) -> Attr {
-        let written_end = self.lock().get(&attr.handle.object).map_or(0, |node| node.written_end);
-        Attr { size: attr.size.max(written_end), ..attr }
+        let known = self.lock().get(&attr.handle.object).map_or(0, |node| node.size);
+        Attr { size: attr.size.max(known), ..attr }
     }
 
     /// How many nodes the kernel holds.
@@ -250,7 +241,7 @@ mod tests {
         nodes.wrote(9, 500);
         nodes.wrote(9, 200);
         assert_eq!(nodes.with_known_size(attr(9)).size, 500);
-        nodes.cut(9);
-        assert_eq!(nodes.with_known_size(attr(9)).size, 10);
+        nodes.seen(&Attr { size: 20, ..attr(9) });
+        assert_eq!(nodes.with_known_size(attr(9)).size, 20, "cut meanwhile");
     }
 }

@@ -1,61 +1,64 @@
-//! Files whose iods do not answer: not asked again for a while, so that `ls` waits once and not per file.
+//! Iods that do not answer: not asked for sizes again for a while, so that `ls` waits once and not per file.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// The nodes whose size could not be told lately.
+use pvfs_wire::attr::Placement;
+
+/// The iods that let a question for sizes time out lately.
 #[derive(Default)]
-pub struct Silence(Mutex<HashMap<u64, Instant>>);
+pub struct Silence(Mutex<HashMap<u32, Instant>>);
 
 impl Silence {
-    /// Some iod of the file did not tell its size.
-    pub fn note(&self, node: u64) {
-        let mut silent = self.lock();
-        if silent.len() >= NODES_MAX {
-            silent.retain(|_, until| Instant::now() < *until);
-        }
-        if silent.len() < NODES_MAX {
-            silent.insert(node, Instant::now() + DURATION);
-        }
+    /// An iod did not answer in time.
+    pub fn note(&self, iod: u32) {
+        self.lock().insert(iod, Instant::now() + DURATION);
     }
 
-    /// Whether it is of no use to ask now.
-    pub fn lasts(&self, node: u64) -> bool {
+    /// Whether asking for this file's size would only be waiting.
+    pub fn covers(&self, placement: &Placement) -> bool {
         let mut silent = self.lock();
-        match silent.get(&node) {
-            Some(until) if Instant::now() < *until => true,
-            Some(_) => silent.remove(&node).is_none(),
-            None => false,
+        if silent.is_empty() {
+            return false;
         }
+        silent.retain(|_, until| Instant::now() < *until);
+        placement.iods.iter().any(|iod| silent.contains_key(&iod.0))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Instant>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Instant>> {
         self.0.lock().expect("no code panics while it holds the table")
     }
 }
 
+/// One question in a while finds out whether it is back.
 const DURATION: Duration = Duration::from_secs(5);
-
-const NODES_MAX: usize = 1 << 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pvfs_layout::{Dist, IodId, IodList};
+
+    fn placement(iods: &[u32]) -> Placement {
+        let dist = Dist::simple_stripe(64 << 10, iods.len() as u32).unwrap();
+        let iods = IodList::new(iods.iter().copied().map(IodId)).unwrap();
+        Placement { dist, iods }
+    }
 
     #[test]
-    fn only_the_silent_file_is_left_alone() {
+    fn only_files_of_the_silent_iod_are_left_alone() {
         let silence = Silence::default();
-        silence.note(7);
-        assert!(silence.lasts(7));
-        assert!(!silence.lasts(8));
+        assert!(!silence.covers(&placement(&[1, 2])));
+        silence.note(2);
+        assert!(silence.covers(&placement(&[1, 2])));
+        assert!(!silence.covers(&placement(&[0, 1, 3])));
     }
 
     #[test]
     fn silence_ends() {
         let silence = Silence::default();
-        silence.lock().insert(7, Instant::now());
-        assert!(!silence.lasts(7));
+        silence.lock().insert(2, Instant::now());
+        assert!(!silence.covers(&placement(&[1, 2])));
         assert!(silence.lock().is_empty());
     }
 }

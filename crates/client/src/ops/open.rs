@@ -7,7 +7,7 @@ use pvfs_wire::attr::{Attr, FileKind, Placement, Striping};
 use pvfs_wire::ops::{Close, ClosedOpen, Open, OpenFlags, Opened, Renew, Target};
 
 use super::truncate::Cut;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::OpenFile;
 use crate::user::User;
 
@@ -20,6 +20,8 @@ pub struct Opening {
     pub attr: Attr,
     /// Whether this open created it.
     pub created: bool,
+    /// Whether the attributes are complete already.
+    pub(crate) complete: bool,
 }
 
 impl<R: Runtime> User<R> {
@@ -31,18 +33,45 @@ impl<R: Runtime> User<R> {
         mode: u32,
         striping: Striping,
     ) -> Result<Opening> {
+        let mut opening = self.open_known(target, flags, mode, striping).await?;
+        if let (Some(file), false) = (&opening.file, opening.complete) {
+            match self.completed(opening.attr, Some(&file.placement)).await {
+                Ok(attr) => opening.attr = attr,
+                Err(error) => return Err(self.close_failed(opening.file, error).await),
+            }
+        }
+        Ok(opening)
+    }
+
+    /// The like, with the attributes as the manager knows them: no iod is asked, unless there is data to cut.
+    pub async fn open_known(
+        &self,
+        target: Target,
+        flags: OpenFlags,
+        mode: u32,
+        striping: Striping,
+    ) -> Result<Opening> {
         let open = self.filesystem.next_open();
         let opened = self.ask(&Open { target, flags, mode, striping, open }).await?;
         let truncation = opened.truncation;
         let (attr, created) = (opened.attr, opened.created);
-        let Some(file) = self.open_file(opened, flags, open) else {
-            return Ok(Opening { file: None, attr, created });
-        };
-        let attr = match truncation {
-            Some(ticket) => self.cut_opened(&file, ticket).await?,
-            None => self.completed(attr, Some(&file.placement)).await?,
-        };
-        Ok(Opening { file: Some(file), attr, created })
+        let file = self.open_file(opened, flags, open);
+        let opening = Opening { file, attr, created, complete: false };
+        match (&opening.file, truncation) {
+            (Some(file), Some(ticket)) => match self.cut_opened(file, ticket).await {
+                Ok(attr) => Ok(Opening { attr, complete: true, ..opening }),
+                Err(error) => Err(self.close_failed(opening.file, error).await),
+            },
+            _ => Ok(opening),
+        }
+    }
+
+    /// Nobody will close what nobody was given.
+    async fn close_failed(&self, file: Option<OpenFile>, error: Error) -> Error {
+        if let Some(file) = file {
+            let _ = self.close(file).await;
+        }
+        error
     }
 
     /// Opens a regular file; EISDIR or EINVAL for anything else.

@@ -66,11 +66,7 @@ impl<R: Runtime> User<R> {
     }
 
     /// Completes the attributes of a regular file whose size the manager does not know.
-    pub(crate) async fn completed(
-        &self,
-        attr: Attr,
-        placement: Option<&Placement>,
-    ) -> Result<Attr> {
+    pub async fn completed(&self, attr: Attr, placement: Option<&Placement>) -> Result<Attr> {
         match placement {
             Some(placement) if needs_iods(&attr) => {
                 let data = self.size_by_iods(attr.handle, placement).await?;

@@ -20,6 +20,16 @@ impl<R: Runtime> User<R> {
         Ok(self.ask(&Stat { target, follow, placement: false }).await?.attr)
     }
 
+    /// The like, and where the data lie if the size has to be asked from iods ([`Self::completed`]).
+    pub async fn stat_known(
+        &self,
+        target: Target,
+        follow: bool,
+    ) -> Result<(Attr, Option<Placement>)> {
+        let stated = self.ask(&Stat { target, follow, placement: false }).await?;
+        Ok((stated.attr, stated.placement))
+    }
+
     /// Attributes, complete, and where a regular file's data lie.
     pub async fn stat_layout(
         &self,
@@ -35,6 +45,12 @@ impl<R: Runtime> User<R> {
     pub async fn set_attr(&self, request: SetAttr) -> Result<Attr> {
         let stated = self.ask(&request).await?;
         self.completed(stated.attr, stated.placement.as_ref()).await
+    }
+
+    /// The like, with the attributes as [`Self::stat_known`] gives them.
+    pub async fn set_attr_known(&self, request: SetAttr) -> Result<(Attr, Option<Placement>)> {
+        let stated = self.ask(&request).await?;
+        Ok((stated.attr, stated.placement))
     }
 
     /// The target of a symlink.

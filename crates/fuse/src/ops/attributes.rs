@@ -4,7 +4,7 @@ use fuser::TimeOrNow;
 use pvfs_client::Result;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Attr;
-use pvfs_wire::ops::{FilesystemStat, SetAttr, StoreStat, Target};
+use pvfs_wire::ops::{FilesystemStat, SetAttr, StoreStat};
 
 use crate::attributes::set_time;
 use crate::identity::Requester;
@@ -26,18 +26,17 @@ pub struct Changes {
 }
 
 impl Mounted {
-    /// fstat(2) and stat(2)
-    pub fn getattr(&self, requester: Requester, node: u64) -> Result<Attr> {
-        let attr = self.stat(requester, &self.object(node)?)?;
-        self.nodes.seen(&attr);
-        Ok(attr)
+    /// stat(2). The kernel names an open file when it is about to read near the end of what it knows: then
+    /// an old size would be taken for the end of the file.
+    pub fn getattr(&self, requester: Requester, node: u64, reading: bool) -> Result<Attr> {
+        let target = self.object(node)?;
+        if reading { self.stat_exactly(requester, &target) } else { self.stat(requester, &target) }
     }
 
     /// chmod, chown, utimens; truncation is [`Mounted::resize`].
     pub fn setattr(&self, requester: Requester, node: u64, changes: Changes) -> Result<Attr> {
-        let handle = self.nodes.handle(node)?;
         let request = &SetAttr {
-            target: Target::object(handle),
+            target: self.object(node)?,
             follow: false,
             mode: changes.mode.map(|mode| mode & 0o7777),
             uid: changes.uid,
@@ -46,10 +45,8 @@ impl Mounted {
             mtime: changes.mtime.map(set_time),
         };
         let changed =
-            self.act(requester, |user| async move { user.set_attr(request.clone()).await });
-        let attr = self.changed(requester, handle, changed)?;
-        self.nodes.seen(&attr);
-        Ok(attr)
+            self.act(requester, |user| async move { user.set_attr_known(request.clone()).await })?;
+        self.completed(requester, changed)
     }
 
     /// statfs(2), as far as the daemons answer.

@@ -92,8 +92,9 @@ impl Mounted {
                 user.truncate(Target::object(handle), false, size).await
             }),
         };
-        self.nodes.cut(node);
-        cut
+        let attr = cut?;
+        self.nodes.seen(&attr);
+        Ok(attr)
     }
 
     /// fallocate(2) without flags: makes the file at least that long.
@@ -107,7 +108,7 @@ impl Mounted {
         if end > i64::MAX as u64 {
             return Err(Errno::EFBIG.into());
         }
-        if self.getattr(requester, node)?.size < end {
+        if self.getattr(requester, node, true)?.size < end {
             self.resize(requester, node, Some(number), end)?;
         }
         Ok(())
@@ -119,7 +120,6 @@ impl Mounted {
             return Ok(());
         }
         let attr = wait(0, entry.user.stat_lite(Target::object(entry.file.handle), false))?;
-        self.nodes.seen(&attr);
         if !has_privileges(attr.mode) {
             return Ok(());
         }

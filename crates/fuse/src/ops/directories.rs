@@ -32,7 +32,7 @@ impl Mounted {
         reply: &mut ReplyDirectory,
     ) -> Result<()> {
         let directory = self.directories.get(number)?;
-        directory.list(requester.pid, offset, false, |line| {
+        directory.list(self, requester.pid, offset, false, |line| {
             let name = OsStr::from_bytes(line.name);
             reply.add(INodeNo(line.object), line.offset, file_type(line.kind), name)
         })
@@ -48,7 +48,7 @@ impl Mounted {
     ) -> Result<()> {
         let directory = self.directories.get(number)?;
         let timeout = self.options.cache.timeout();
-        directory.list(requester.pid, offset, true, |line| {
+        directory.list(self, requester.pid, offset, true, |line| {
             let Some(attr) = self.attr_of(requester, directory.handle.object, line) else {
                 return false;
             };
@@ -71,7 +71,7 @@ impl Mounted {
         let Some(entry) = line.entry else { return Some(dot(directory, line)) };
         let outdated = line.stale && self.nodes.is_open(line.object);
         match entry.attr.filter(|_| !outdated) {
-            Some(attr) => Some(self.nodes.with_known_size(attr)),
+            Some(attr) => Some(attr),
             None => match self.stat(requester, &Target::object(entry.handle)) {
                 Ok(attr) => Some(attr),
                 Err(error) if is_gone(&error) => None,

@@ -36,7 +36,7 @@ impl Mounted {
 
     /// open(2) with O_CREAT of a name that was not there, or is not any more.
     pub fn create(
-        &self,
+        self: &Arc<Self>,
         requester: Requester,
         parent: u64,
         name: &OsStr,
@@ -46,7 +46,16 @@ impl Mounted {
         let target = self.below(parent, name)?;
         let opened = self.open_target(requester, target, flags | OFlags::CREATE, mode & 0o7777)?;
         self.nodes.looked_up(&opened.attr);
-        Ok(opened)
+        // A file that was there after all may be one that others are writing.
+        let placement = self.files.get(opened.number)?.file.placement.clone();
+        match self.completed(requester, (opened.attr, Some(placement))) {
+            Ok(attr) => Ok(Opened { attr, ..opened }),
+            Err(error) => {
+                self.nodes.forget(opened.attr.handle.object, 1);
+                self.release(opened.number, None);
+                Err(error)
+            }
+        }
     }
 
     fn open_target(
@@ -58,7 +67,7 @@ impl Mounted {
     ) -> Result<Opened> {
         let (target, wire) = (&target, wire_flags(flags));
         let (opening, user) = self.act(requester, |user| async move {
-            let opening = user.open(target.clone(), wire, mode, Striping::default()).await?;
+            let opening = user.open_known(target.clone(), wire, mode, Striping::default()).await?;
             Ok((opening, user))
         })?;
         let attr = opening.attr;
