@@ -122,9 +122,18 @@ impl Manager {
         store: Arc<dyn Backing>,
         keys: KeyRing,
     ) -> Result<Self, ManagerError> {
+        Self::with_seed(options, store, keys, getrandom::u64()?)
+    }
+
+    /// The same, with all its choices from one seed: a simulation can be repeated.
+    pub fn with_seed(
+        options: Options,
+        store: Arc<dyn Backing>,
+        keys: KeyRing,
+        seed: u64,
+    ) -> Result<Self, ManagerError> {
         let snapshot = store.snapshot();
         let fs = Filesystem::load(&*snapshot)?;
-        let seed = getrandom::u64()?;
         let mut writer = Writer::new(seed);
         let mut clients = Clients::new(options.terms);
         let now_ns = options.clock.monotonic_ns();

@@ -58,6 +58,7 @@ use std::time::Duration;
 
 use crate::runtime::{Instant, Interest};
 use crate::stream::Stream;
+pub use chance::Chance;
 pub use daemon::MemoryDaemon;
 pub use link::GIVE_UP_AFTER;
 pub use runtime::MemoryRuntime;
