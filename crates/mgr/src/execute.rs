@@ -83,12 +83,11 @@ pub trait Execute: Operation {
 /// Executes one operation, all or nothing.
 pub fn apply<O: Execute>(operation: &O, cx: &mut Context<'_, '_>) -> Result<O::Reply, Errno> {
     let savepoint = cx.tx.savepoint();
-    let keys_before = cx.tx.len();
     let result = operation.execute(cx);
     if result.is_err() {
         cx.tx.rollback(savepoint);
     } else if O::EFFECT == Effect::Query {
-        assert_eq!(cx.tx.len(), keys_before, "a query changes nothing");
+        assert_eq!(cx.tx.savepoint(), savepoint, "a query changes nothing");
     }
     result
 }

@@ -8,7 +8,7 @@ use pvfs_wire::attr::FileKind;
 use pvfs_wire::handle::ROOT_OBJECT;
 
 use crate::keys;
-use crate::record::{Body, Counters, Dentry, Inode, Named, OpenFile, Record};
+use crate::record::{Counters, Dentry, Inode, Named, OpenFile, Record, RegularFile};
 use crate::store::{KeyRange, StoreError, View};
 
 /// Something that should never be.
@@ -89,35 +89,39 @@ impl Everything {
     }
 
     fn check_names(&mut self) {
-        let mut names: BTreeMap<u64, u32> = BTreeMap::new();
+        let mut times: BTreeMap<u64, u32> = BTreeMap::new();
         let mut seen = BTreeSet::new();
-        for (dir, named) in std::mem::take(&mut self.names) {
-            let name = named.name.escape_ascii().to_string();
-            *names.entry(named.object).or_default() += 1;
+        for (dir, named) in self.names.clone() {
+            *times.entry(named.object).or_default() += 1;
             if !seen.insert((dir, named.name.clone())) {
-                self.wrong(format!("{name} is in directory {dir} twice"));
+                self.wrong(format!("{} is in {dir} twice", named.name.escape_ascii()));
             }
-            match self.inodes.get(&named.object) {
-                None => self.wrong(format!("{name} in {dir} names nothing: {}", named.object)),
-                Some(inode) if inode.kind() != named.kind => {
-                    self.wrong(format!("{name} in {dir} is not what its inode says"));
-                }
-                Some(inode) => {
-                    let parent = inode.as_directory().map(|directory| directory.parent);
-                    if parent.is_some_and(|parent| parent != dir) {
-                        self.wrong(format!("directory {name} is in {dir}, not in {parent:?}"));
-                    }
-                }
-            }
-            self.names.push((dir, named));
+            self.check_name(dir, &named);
         }
         for dir in std::mem::take(&mut self.listed) {
             if !self.inodes.get(&dir).is_some_and(Inode::is_directory) {
                 self.wrong(format!("something is in {dir}, which is no directory"));
             }
         }
+        self.check_links(&times);
+    }
+
+    fn check_name(&mut self, dir: u64, named: &Named) {
+        let name = named.name.escape_ascii().to_string();
+        let Some(inode) = self.inodes.get(&named.object) else {
+            return self.wrong(format!("{name} in {dir} names nothing: {}", named.object));
+        };
+        let is_elsewhere = inode.as_directory().is_some_and(|directory| directory.parent != dir);
+        if inode.kind() != named.kind {
+            self.wrong(format!("{name} in {dir} is not what its inode says"));
+        } else if is_elsewhere {
+            self.wrong(format!("directory {name} is in {dir} but has another parent"));
+        }
+    }
+
+    fn check_links(&mut self, times: &BTreeMap<u64, u32>) {
         for (object, inode) in self.inodes.clone() {
-            let names = names.get(&object).copied().unwrap_or(0);
+            let names = times.get(&object).copied().unwrap_or(0);
             let expected = match inode.kind() {
                 FileKind::Directory if object == ROOT_OBJECT => 0,
                 FileKind::Directory => 1,
@@ -166,37 +170,49 @@ impl Everything {
             if inode.xattrs != self.xattrs.remove(&object).unwrap_or(0) {
                 self.wrong(format!("object {object}: {} xattrs is miscounted", inode.xattrs));
             }
-            let Body::Regular(file) = &inode.body else { continue };
-            let own = self.opens.iter().filter(|(_, _, open)| open.object == object);
-            let count = |wanted: fn(&OpenFile) -> bool| {
-                own.clone().filter(|(_, _, open)| wanted(open)).count() as u32
-            };
-            let counted = (count(|_| true), count(OpenFile::writes), count(OpenFile::appends));
-            let kept = (file.writing.opens, file.writing.writers, file.writing.appenders);
-            if counted != kept {
-                self.wrong(format!("file {object}: opens {counted:?}, kept {kept:?}"));
-            }
-            if inode.nlink == 0 && counted.0 == 0 {
-                self.wrong(format!("file {object} has neither name nor open"));
-            }
-            if let Some(cut) = file.writing.truncation {
-                let known = match cut.open {
-                    None => self.tickets.remove(&(cut.client, object)),
-                    Some(number) => self
-                        .opens
-                        .iter()
-                        .any(|(client, open, _)| (*client, *open) == (cut.client, number)),
-                };
-                if !known {
-                    self.wrong(format!("file {object}: nobody holds its truncation"));
-                }
-            }
-            if self.purging.contains(&object) {
-                self.wrong(format!("file {object} is in the purge queue"));
+            if let Some(file) = inode.as_file() {
+                self.check_opens(object, &inode, file);
+                self.check_truncation(object, file);
             }
         }
-        let opens = std::mem::take(&mut self.opens);
-        for (client, number, open) in opens {
+        self.check_leftovers();
+    }
+
+    fn check_opens(&mut self, object: u64, inode: &Inode, file: &RegularFile) {
+        let own = self.opens.iter().filter(|(_, _, open)| open.object == object);
+        let count = |wanted: fn(&OpenFile) -> bool| {
+            own.clone().filter(|(_, _, open)| wanted(open)).count() as u32
+        };
+        let counted = (count(|_| true), count(OpenFile::writes), count(OpenFile::appends));
+        let kept = (file.writing.opens, file.writing.writers, file.writing.appenders);
+        if counted != kept {
+            self.wrong(format!("file {object}: opens {counted:?}, kept {kept:?}"));
+        }
+        if inode.nlink == 0 && counted.0 == 0 {
+            self.wrong(format!("file {object} has neither name nor open"));
+        }
+        if self.purging.contains(&object) {
+            self.wrong(format!("file {object} is in the purge queue"));
+        }
+    }
+
+    fn check_truncation(&mut self, object: u64, file: &RegularFile) {
+        let Some(cut) = file.writing.truncation else { return };
+        let is_its = |(client, open, _): &(u64, u64, OpenFile)| {
+            (*client, Some(*open)) == (cut.client, cut.open)
+        };
+        let known = match cut.open {
+            None => self.tickets.remove(&(cut.client, object)),
+            Some(_) => self.opens.iter().any(is_its),
+        };
+        if !known {
+            self.wrong(format!("file {object}: nobody holds its truncation"));
+        }
+    }
+
+    /// What belongs to nothing.
+    fn check_leftovers(&mut self) {
+        for (client, number, open) in std::mem::take(&mut self.opens) {
             if self.inodes.get(&open.object).is_none_or(|inode| inode.as_file().is_none()) {
                 self.wrong(format!("open {number} of client {client} is of no file"));
             }

@@ -103,7 +103,7 @@ impl Context<'_, '_> {
         let dentry = Dentry { more: slot.gap_more, named };
         self.tx.put(keys::dentry(dir.object, slot.cookie), dentry.encode());
         let directory = dir.inode.as_directory_mut().expect("names are inserted into directories");
-        directory.entries += 1;
+        directory.entries = directory.entries.saturating_add(1);
         if let Some((cookie, mut last)) = slot.last {
             directory.collided = true;
             last.more = true;

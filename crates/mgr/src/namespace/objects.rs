@@ -41,8 +41,8 @@ impl Context<'_, '_> {
     pub fn create(&mut self, uid: u32, gid: u32, mode: u32, body: Body) -> Result<Node, Errno> {
         let mut counters = self.counters()?;
         let object = counters.next_object;
-        counters.next_object += 1;
-        counters.objects += 1;
+        counters.next_object = object.checked_add(1).ok_or(Errno::ENOSPC)?;
+        counters.objects = counters.objects.saturating_add(1);
         self.put_counters(&counters);
         let now = self.now;
         let (nlink, change, xattrs) = (0, 1, 0);
@@ -71,7 +71,7 @@ impl Context<'_, '_> {
                 self.tx.delete(keys::ticket(truncation.client, node.object));
             }
             if file.stored {
-                counters.purging += 1;
+                counters.purging = counters.purging.saturating_add(1);
                 self.tx.put(keys::purge(node.object), file.placement.encode());
             }
         }

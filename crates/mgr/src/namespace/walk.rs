@@ -12,7 +12,6 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use pvfs_wire::attr::FileKind;
-use pvfs_wire::handle::ROOT_OBJECT;
 use pvfs_wire::ops::{AccessBits, Target};
 use pvfs_wire::{Errno, PATH_BYTES_MAX};
 
@@ -185,10 +184,10 @@ impl Context<'_, '_> {
     }
 }
 
-/// The directory that `..` names in this one.
+/// The directory that `..` names in this one; the root is in itself.
 pub fn parent(cx: &Context<'_, '_>, node: &Node) -> Result<Node, Errno> {
     let directory = node.inode.as_directory().ok_or(Errno::ENOTDIR)?;
-    if node.object == ROOT_OBJECT { Ok(node.clone()) } else { cx.load(directory.parent) }
+    cx.load(directory.parent)
 }
 
 fn require_search(cx: &Context<'_, '_>, node: &Node) -> Result<(), Errno> {

@@ -15,7 +15,7 @@ impl Execute for Mkdir {
         let body = Body::Directory(Directory::new(parent, defaults(&place.dir).clone()));
         let mut node = new_node(cx, &place.dir, self.mode, body)?;
         node.inode.nlink = 2;
-        place.dir.inode.nlink += 1;
+        place.dir.inode.gain_link()?;
         enter(cx, place, slot, &node);
         Ok(Made { attr: cx.attr(&node) })
     }
@@ -29,38 +29,27 @@ impl Execute for Mknod {
         let (place, slot) = cx.new_place(&self.target, self.kind)?;
         let node = match self.kind {
             FileKind::Regular => new_file(cx, &place, self.mode, &Striping::default())?,
-            kind => self.special(cx, &place, kind)?,
+            kind => special(self, cx, &place, kind)?,
         };
         enter(cx, place, slot, &node);
         Ok(Made { attr: cx.attr(&node) })
     }
 }
 
-trait Special {
-    fn special(
-        &self,
-        cx: &mut Context<'_, '_>,
-        place: &Place,
-        kind: FileKind,
-    ) -> Result<Node, Errno>;
-}
-
-impl Special for Mknod {
-    fn special(
-        &self,
-        cx: &mut Context<'_, '_>,
-        place: &Place,
-        kind: FileKind,
-    ) -> Result<Node, Errno> {
-        let is_device = matches!(kind, FileKind::CharDevice | FileKind::BlockDevice);
-        if is_device && !cx.who.is_root() {
-            return Err(Errno::EPERM);
-        }
-        let rdev = if is_device { self.rdev } else { 0 };
-        let mut node = new_node(cx, &place.dir, self.mode, Body::Special { kind, rdev })?;
-        node.inode.nlink = 1;
-        Ok(node)
+fn special(
+    mknod: &Mknod,
+    cx: &mut Context<'_, '_>,
+    place: &Place,
+    kind: FileKind,
+) -> Result<Node, Errno> {
+    let is_device = matches!(kind, FileKind::CharDevice | FileKind::BlockDevice);
+    if is_device && !cx.who.is_root() {
+        return Err(Errno::EPERM);
     }
+    let rdev = if is_device { mknod.rdev } else { 0 };
+    let mut node = new_node(cx, &place.dir, mknod.mode, Body::Special { kind, rdev })?;
+    node.inode.nlink = 1;
+    Ok(node)
 }
 
 impl Execute for Symlink {

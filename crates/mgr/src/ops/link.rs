@@ -16,7 +16,7 @@ impl Execute for Link {
         if node.inode.nlink == 0 {
             return Err(Errno::ENOENT); // Unlinked and open: its last name is gone for good.
         }
-        node.inode.nlink = node.inode.nlink.checked_add(1).ok_or(Errno::EMLINK)?;
+        node.inode.gain_link()?;
         node.inode.touch(cx.now);
         cx.insert(&mut place.dir, slot, &place.name, node.object, node.inode.kind());
         place.dir.inode.touch_data(cx.now);

@@ -1,8 +1,8 @@
 //! Rename, in the order in which Linux refuses.
 //!
 //! ```text
-//! from.dir / from.name -> source          afterwards   to.dir / to.name -> source
-//! to.dir   / to.name   -> victim, if any               (EXCHANGE: from.dir / from.name -> victim)
+//! from / old -> source                afterwards   to   / new -> source
+//! to   / new -> victim, if any                     from / old -> victim, with EXCHANGE only
 //! ```
 
 use pvfs_wire::Errno;
@@ -11,15 +11,83 @@ use pvfs_wire::ops::{AccessBits, Rename, RenameFlags, Renamed};
 
 use super::unlink::{drop_name, remove_directory};
 use crate::execute::{Context, Execute};
-use crate::namespace::{Found, Lookup, Node, Slot, parent};
+use crate::namespace::{Found, Lookup, Node, Place, Slot, parent};
 
-/// The directories of the two names: one node when they are one directory.
-struct Directories {
-    from: Node,
-    to: Option<Node>,
+impl Execute for Rename {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Renamed, Errno> {
+        let (from, to) = places(self, cx)?;
+        let (slashes, flags) = ((from.slash, to.slash), self.flags);
+        let mut names = Names::find(cx, from, to, flags)?;
+        names.refuse_slashes(slashes)?;
+        names.refuse_loops(cx)?;
+        if names.victim.as_ref().is_some_and(|victim| victim.node.object == names.source.object) {
+            return Ok(Renamed { attr: cx.attr(&names.source) });
+        }
+        names.check_permissions(cx)?;
+        match names.goal.take() {
+            Some(slot) => names.insert(cx, slot)?,
+            None if names.exchange => names.swap(cx)?,
+            None => names.replace(cx)?,
+        }
+        names.save(cx);
+        Ok(Renamed { attr: cx.attr(&names.source) })
+    }
 }
 
-impl Directories {
+/// Both paths are walked before either is found wanting.
+fn places(rename: &Rename, cx: &Context<'_, '_>) -> Result<(Place, Place), Errno> {
+    let noreplace = rename.flags.has(RenameFlags::NOREPLACE);
+    if noreplace && rename.flags.has(RenameFlags::EXCHANGE) {
+        return Err(Errno::EINVAL);
+    }
+    let (from, to) = (cx.try_place(&rename.from)?, cx.try_place(&rename.to)?);
+    let from = from.map_err(|_| Errno::EBUSY)?;
+    let to = to.map_err(|_| if noreplace { Errno::EEXIST } else { Errno::EBUSY })?;
+    Ok((from, to))
+}
+
+/// The two names and all they touch.
+struct Names {
+    from: Node,
+    /// Absent when both names are in one directory, which then is `from`.
+    to: Option<Node>,
+    old: Vec<u8>,
+    new: Vec<u8>,
+    source: Node,
+    source_found: Found,
+    victim: Option<Victim>,
+    /// Where the new name goes when there is no victim.
+    goal: Option<Slot>,
+    exchange: bool,
+}
+
+/// What the new name names so far.
+struct Victim {
+    node: Node,
+    found: Found,
+}
+
+impl Names {
+    fn find(
+        cx: &Context<'_, '_>,
+        from: Place,
+        to: Place,
+        flags: RenameFlags,
+    ) -> Result<Self, Errno> {
+        let exchange = flags.has(RenameFlags::EXCHANGE);
+        let source_found = cx.lookup(from.dir.object, &from.name)?.found()?;
+        let source = cx.load(source_found.object)?;
+        let (victim, goal) = match cx.lookup(to.dir.object, &to.name)? {
+            Lookup::Found(_) if flags.has(RenameFlags::NOREPLACE) => return Err(Errno::EEXIST),
+            Lookup::Found(found) => (Some(Victim { node: cx.load(found.object)?, found }), None),
+            Lookup::Absent(_) if exchange => return Err(Errno::ENOENT),
+            Lookup::Absent(slot) => (None, Some(slot)),
+        };
+        let same = from.dir.object == to.dir.object;
+        let (old, new, to) = (from.name, to.name, (!same).then_some(to.dir));
+        Ok(Self { from: from.dir, to, old, new, source, source_found, victim, goal, exchange })
+    }
+
     fn to(&self) -> &Node {
         self.to.as_ref().unwrap_or(&self.from)
     }
@@ -28,150 +96,102 @@ impl Directories {
         self.to.as_mut().unwrap_or(&mut self.from)
     }
 
-    fn are_one(&self) -> bool {
-        self.to.is_none()
+    /// Only names of directories may end in slashes: both of what moves one way, each of an exchange.
+    fn refuse_slashes(&self, (old, new): (bool, bool)) -> Result<(), Errno> {
+        let is_directory = |node: &Node| node.inode.is_directory();
+        let victim = self.victim.as_ref().map_or(&self.source, |victim| &victim.node);
+        let arrives = if self.exchange { victim } else { &self.source };
+        let wrong = old && !is_directory(&self.source) || new && !is_directory(arrives);
+        if wrong { Err(Errno::ENOTDIR) } else { Ok(()) }
     }
-}
 
-/// What the new name names now.
-struct Victim {
-    found: Found,
-    node: Node,
-}
-
-impl Execute for Rename {
-    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Renamed, Errno> {
-        let noreplace = self.flags.has(RenameFlags::NOREPLACE);
-        let exchange = self.flags.has(RenameFlags::EXCHANGE);
-        if noreplace && exchange {
+    /// A directory may not go below itself, nor replace one it is in.
+    fn refuse_loops(&self, cx: &Context<'_, '_>) -> Result<(), Errno> {
+        let Some(to) = &self.to else { return Ok(()) };
+        if self.source.inode.is_directory() && is_below(cx, to, self.source.object)? {
             return Err(Errno::EINVAL);
         }
-        // Both paths are walked before either is found wanting.
-        let (from, to) = (cx.try_place(&self.from)?, cx.try_place(&self.to)?);
-        let from = from.map_err(|_| Errno::EBUSY)?;
-        let to = to.map_err(|_| if noreplace { Errno::EEXIST } else { Errno::EBUSY })?;
-        let source_name = cx.lookup(from.dir.object, &from.name)?.found()?;
-        let mut source = cx.load(source_name.object)?;
-        let target = cx.lookup(to.dir.object, &to.name)?;
-        let (victim, slot) = match target {
-            Lookup::Found(_) if noreplace => return Err(Errno::EEXIST),
-            Lookup::Found(found) => (Some(Victim { found, node: cx.load(found.object)? }), None),
-            Lookup::Absent(_) if exchange => return Err(Errno::ENOENT),
-            Lookup::Absent(slot) => (None, Some(slot)),
+        let Some(Victim { node, .. }) = &self.victim else { return Ok(()) };
+        if node.inode.is_directory() && is_below(cx, &self.from, node.object)? {
+            return Err(if self.exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+        }
+        Ok(())
+    }
+
+    fn check_permissions(&self, cx: &Context<'_, '_>) -> Result<(), Errno> {
+        let who = cx.who;
+        who.require_removal(&self.from.inode, &self.source.inode)?;
+        let Some(victim) = &self.victim else {
+            who.require_names(&self.to().inode)?;
+            return self.check_move(cx, &self.source);
         };
-        let source_slash = !source.inode.is_directory() && (from.slash || to.slash && !exchange);
-        let victim_slash = exchange
-            && to.slash
-            && victim.as_ref().is_some_and(|victim| !victim.node.inode.is_directory());
-        if source_slash || victim_slash {
-            return Err(Errno::ENOTDIR);
+        who.require_removal(&self.to().inode, &victim.node.inode)?;
+        if self.exchange {
+            self.check_move(cx, &self.source)?;
+            return self.check_move(cx, &victim.node);
         }
-        let one = from.dir.object == to.dir.object;
-        let mut dirs = Directories { from: from.dir, to: (!one).then_some(to.dir) };
-        refuse_loops(cx, &dirs, &source, victim.as_ref(), exchange)?;
-        if victim.as_ref().is_some_and(|victim| victim.node.object == source.object) {
-            return Ok(Renamed { attr: cx.attr(&source) });
-        }
-        check_permissions(cx, &dirs, &source, victim.as_ref(), exchange)?;
-        match (victim, slot) {
-            (Some(victim), _) if exchange => {
-                let (found, mut other) = (victim.found, victim.node);
-                cx.redirect(dirs.from.object, source_name, &from.name, other.object, found.kind);
-                cx.redirect(dirs.to().object, found, &to.name, source.object, source_name.kind);
-                let (from_object, to_object) = (dirs.from.object, dirs.to().object);
-                reparent(&mut dirs, &mut source, to_object, true);
-                reparent(&mut dirs, &mut other, from_object, false);
-                other.inode.touch(cx.now);
-                cx.save(&other);
-            }
-            (Some(victim), _) => {
-                replace(cx, &mut dirs, &source, victim, &to.name)?;
-                take_away(cx, &mut dirs, &mut source, &from.name)?;
-            }
-            (None, Some(slot)) => {
-                insert(cx, &mut dirs, &source, slot, &to.name);
-                take_away(cx, &mut dirs, &mut source, &from.name)?;
-            }
-            (None, None) => unreachable!("a name is there or has a slot"),
-        }
-        source.inode.touch(cx.now);
-        cx.save(&source);
-        let Directories { mut from, to } = dirs;
-        from.inode.touch_data(cx.now);
-        cx.save(&from);
-        if let Some(mut to) = to {
-            to.inode.touch_data(cx.now);
-            cx.save(&to);
-        }
-        Ok(Renamed { attr: cx.attr(&source) })
+        check_kinds(&self.source, &victim.node)?;
+        self.check_move(cx, &self.source)
     }
-}
 
-/// A directory may not go below itself, nor replace one it is in.
-fn refuse_loops(
-    cx: &Context<'_, '_>,
-    dirs: &Directories,
-    source: &Node,
-    victim: Option<&Victim>,
-    exchange: bool,
-) -> Result<(), Errno> {
-    if dirs.are_one() {
-        return Ok(());
-    }
-    if source.inode.is_directory() && is_below(cx, dirs.to(), source.object)? {
-        return Err(Errno::EINVAL);
-    }
-    match victim {
-        Some(victim)
-            if victim.node.inode.is_directory()
-                && is_below(cx, &dirs.from, victim.node.object)? =>
-        {
-            Err(if exchange { Errno::EINVAL } else { Errno::ENOTEMPTY })
+    /// The `..` of a directory that moves changes, which is writing to it.
+    fn check_move(&self, cx: &Context<'_, '_>, node: &Node) -> Result<(), Errno> {
+        if self.to.is_none() || !node.inode.is_directory() {
+            return Ok(());
         }
-        _ => Ok(()),
+        cx.who.require(&node.inode, AccessBits::WRITE)
     }
-}
 
-/// Whether `above` is the directory `node` or one it is in.
-fn is_below(cx: &Context<'_, '_>, node: &Node, above: u64) -> Result<bool, Errno> {
-    let mut node = node.clone();
-    while node.object != above {
-        if node.object == ROOT_OBJECT {
-            return Ok(false);
-        }
-        node = parent(cx, &node)?;
+    fn insert(&mut self, cx: &mut Context<'_, '_>, slot: Slot) -> Result<(), Errno> {
+        let (object, kind) = (self.source.object, self.source.inode.kind());
+        let new = std::mem::take(&mut self.new);
+        cx.insert(self.to_mut(), slot, &new, object, kind);
+        self.take_away(cx)
     }
-    Ok(true)
-}
 
-fn check_permissions(
-    cx: &Context<'_, '_>,
-    dirs: &Directories,
-    source: &Node,
-    victim: Option<&Victim>,
-    exchange: bool,
-) -> Result<(), Errno> {
-    let who = cx.who;
-    who.require_removal(&dirs.from.inode, &source.inode)?;
-    match victim {
-        None => who.require_names(&dirs.to().inode)?,
-        Some(victim) => {
-            who.require_removal(&dirs.to().inode, &victim.node.inode)?;
-            if !exchange {
-                check_kinds(source, &victim.node)?;
-            }
+    /// Lets the new name mean the source, and the victim lose it.
+    fn replace(&mut self, cx: &mut Context<'_, '_>) -> Result<(), Errno> {
+        let Victim { mut node, found } = self.victim.take().expect("a name is there or has a slot");
+        if node.inode.is_directory() {
+            remove_directory(cx, &mut node)?;
+            self.to_mut().inode.lose_link();
+        } else {
+            drop_name(cx, &mut node)?;
         }
+        let kind = self.source.inode.kind();
+        cx.redirect(self.to().object, found, &self.new, self.source.object, kind);
+        self.take_away(cx)
     }
-    // The directory's `..` changes, which is writing to it.
-    let moves = |node: &Node| !dirs.are_one() && node.inode.is_directory();
-    if moves(source) {
-        who.require(&source.inode, AccessBits::WRITE)?;
+
+    /// Removes the old name. It is looked up again: a new name of the same hash may be behind it.
+    fn take_away(&mut self, cx: &mut Context<'_, '_>) -> Result<(), Errno> {
+        let found = cx.lookup(self.from.object, &self.old)?.found()?;
+        cx.remove(&mut self.from, found);
+        let Some(to) = &mut self.to else { return Ok(()) };
+        reparent(&mut self.source, &mut self.from, to)
     }
-    match victim {
-        Some(victim) if exchange && moves(&victim.node) => {
-            who.require(&victim.node.inode, AccessBits::WRITE)
+
+    fn swap(&mut self, cx: &mut Context<'_, '_>) -> Result<(), Errno> {
+        let Victim { mut node, found } = self.victim.take().expect("an exchange has a victim");
+        let source = (self.source.object, self.source_found.kind);
+        cx.redirect(self.from.object, self.source_found, &self.old, node.object, found.kind);
+        cx.redirect(self.to().object, found, &self.new, source.0, source.1);
+        if let Some(to) = &mut self.to {
+            reparent(&mut self.source, &mut self.from, to)?;
+            reparent(&mut node, to, &mut self.from)?;
         }
-        _ => Ok(()),
+        node.inode.touch(cx.now);
+        cx.save(&node);
+        Ok(())
+    }
+
+    fn save(&mut self, cx: &mut Context<'_, '_>) {
+        self.source.inode.touch(cx.now);
+        cx.save(&self.source);
+        for dir in [Some(&mut self.from), self.to.as_mut()].into_iter().flatten() {
+            dir.inode.touch_data(cx.now);
+            cx.save(dir);
+        }
     }
 }
 
@@ -183,58 +203,29 @@ fn check_kinds(source: &Node, victim: &Node) -> Result<(), Errno> {
     }
 }
 
-/// Lets the new name mean the source, and the old object lose it.
-fn replace(
-    cx: &mut Context<'_, '_>,
-    dirs: &mut Directories,
-    source: &Node,
-    mut victim: Victim,
-    name: &[u8],
-) -> Result<(), Errno> {
-    if victim.node.inode.is_directory() {
-        remove_directory(cx, &mut victim.node)?;
-        dirs.to_mut().inode.nlink -= 1;
-    } else {
-        drop_name(cx, &mut victim.node)?;
+/// A directory that moves takes its `..` along.
+fn reparent(node: &mut Node, from: &mut Node, to: &mut Node) -> Result<(), Errno> {
+    let Some(directory) = node.inode.as_directory_mut() else { return Ok(()) };
+    directory.parent = to.object;
+    from.inode.lose_link();
+    to.inode.gain_link()
+}
+
+/// Whether `above` is the directory `node` or one it is in.
+fn is_below(cx: &Context<'_, '_>, node: &Node, above: u64) -> Result<bool, Errno> {
+    let mut node = node.clone();
+    for _ in 0..DEPTH_MAX {
+        if node.object == above {
+            return Ok(true);
+        }
+        if node.object == ROOT_OBJECT {
+            return Ok(false);
+        }
+        node = parent(cx, &node)?;
     }
-    cx.redirect(dirs.to().object, victim.found, name, source.object, source.inode.kind());
-    Ok(())
+    Err(Errno::ELOOP)
 }
 
-fn insert(
-    cx: &mut Context<'_, '_>,
-    dirs: &mut Directories,
-    source: &Node,
-    slot: Slot,
-    name: &[u8],
-) {
-    cx.insert(dirs.to_mut(), slot, name, source.object, source.inode.kind());
-}
-
-/// Removes the old name. It is looked up again, since a new name of the same hash may be behind it.
-fn take_away(
-    cx: &mut Context<'_, '_>,
-    dirs: &mut Directories,
-    source: &mut Node,
-    name: &[u8],
-) -> Result<(), Errno> {
-    let found = cx.lookup(dirs.from.object, name)?.found()?;
-    cx.remove(&mut dirs.from, found);
-    let to = dirs.to().object;
-    reparent(dirs, source, to, true);
-    Ok(())
-}
-
-/// A directory that moves takes its `..` along. `forward` is from the old name's directory to the
-/// new name's.
-fn reparent(dirs: &mut Directories, node: &mut Node, to: u64, forward: bool) {
-    let Some(directory) = node.inode.as_directory_mut() else { return };
-    if dirs.are_one() {
-        return;
-    }
-    directory.parent = to;
-    let (loses, gains) = (&mut dirs.from, dirs.to.as_mut().expect("there are two"));
-    let (loses, gains) = if forward { (loses, gains) } else { (gains, loses) };
-    loses.inode.nlink -= 1;
-    gains.inode.nlink += 1;
-}
+/// A directory deeper than this cannot be the goal of another directory's move: the writer would be
+/// busy finding the root, or, with damaged records, never find it.
+const DEPTH_MAX: u32 = 64 << 10;

@@ -11,7 +11,7 @@ use crate::permission::{Credentials, without_privileges};
 impl Execute for SetAttr {
     fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Stated, Errno> {
         let mut node = cx.find(&self.target, self.follow)?;
-        self.check(cx, &node)?;
+        check(self, cx, &node)?;
         change_owner(cx.who, &mut node, self.uid, self.gid);
         if let Some(mode) = self.mode {
             node.inode.mode = cx.who.chmod(mode, node.inode.gid);
@@ -24,28 +24,31 @@ impl Execute for SetAttr {
     }
 }
 
-trait Check {
-    fn check(&self, cx: &Context<'_, '_>, node: &Node) -> Result<(), Errno>;
+fn check(change: &SetAttr, cx: &Context<'_, '_>, node: &Node) -> Result<(), Errno> {
+    if change.mode.is_some() && node.inode.kind() == FileKind::Symlink {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    cx.who.require_chown(&node.inode, change.uid, change.gid)?;
+    if change.mode.is_some() {
+        cx.who.require_owner(&node.inode)?;
+    }
+    check_times(cx, node, change.atime, change.mtime)?;
+    [change.atime, change.mtime].into_iter().try_for_each(check_time)
 }
 
-impl Check for SetAttr {
-    fn check(&self, cx: &Context<'_, '_>, node: &Node) -> Result<(), Errno> {
-        let who = cx.who;
-        if self.mode.is_some() && node.inode.kind() == FileKind::Symlink {
-            return Err(Errno::EOPNOTSUPP);
+/// Both now is what touch(1) does, also to files of others; anything else is the owner's.
+fn check_times(
+    cx: &Context<'_, '_>,
+    node: &Node,
+    atime: Option<SetTime>,
+    mtime: Option<SetTime>,
+) -> Result<(), Errno> {
+    match (atime, mtime) {
+        (None, None) => Ok(()),
+        (Some(SetTime::Now), Some(SetTime::Now)) if !cx.who.owns(&node.inode) => {
+            cx.who.require(&node.inode, AccessBits::WRITE)
         }
-        who.require_chown(&node.inode, self.uid, self.gid)?;
-        if self.mode.is_some() {
-            who.require_owner(&node.inode)?;
-        }
-        match (self.atime, self.mtime) {
-            (None, None) => Ok(()),
-            // Both now: what touch(1) does to a file of somebody else.
-            (Some(SetTime::Now), Some(SetTime::Now)) if who.owns(&node.inode) => Ok(()),
-            (Some(SetTime::Now), Some(SetTime::Now)) => who.require(&node.inode, AccessBits::WRITE),
-            _ => who.require_owner(&node.inode),
-        }?;
-        [self.atime, self.mtime].into_iter().try_for_each(check_time)
+        _ => cx.who.require_owner(&node.inode),
     }
 }
 

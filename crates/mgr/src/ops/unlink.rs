@@ -39,7 +39,7 @@ impl Execute for Rmdir {
         cx.who.require_removal(&place.dir.inode, &node.inode)?;
         remove_directory(cx, &mut node)?;
         cx.remove(&mut place.dir, found);
-        place.dir.inode.nlink -= 1;
+        place.dir.inode.lose_link();
         place.dir.inode.touch_data(cx.now);
         cx.save(&place.dir);
         Ok(unlinked(cx, &node))
@@ -48,7 +48,7 @@ impl Execute for Rmdir {
 
 /// Takes one name from what is no directory; with the last one and no open it goes.
 pub(super) fn drop_name(cx: &mut Context<'_, '_>, node: &mut Node) -> Result<(), Errno> {
-    node.inode.nlink -= 1;
+    node.inode.lose_link();
     node.inode.touch(cx.now);
     cx.save_or_remove(node)
 }

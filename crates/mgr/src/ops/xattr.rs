@@ -79,7 +79,7 @@ impl Execute for RemoveXattr {
         } else {
             stored(cx, &node, &self.name)?.ok_or(Errno::ENODATA)?;
             cx.tx.delete(keys::xattr(node.object, &self.name));
-            node.inode.xattrs -= 1;
+            node.inode.xattrs = node.inode.xattrs.saturating_sub(1);
         }
         node.inode.touch(cx.now);
         cx.save(&node);
@@ -201,7 +201,7 @@ fn set_parameter(
             };
             parameter.set(&mut wish, &request.value, cx.policy)?;
             file.placement = cx.place_file(&wish, &Striping::default())?;
-            file.layout_epoch += 1;
+            file.layout_epoch = file.layout_epoch.wrapping_add(1);
             Ok(())
         }
         _ => Err(Errno::EPERM), // Data on iods are found by these.

@@ -112,7 +112,7 @@ impl RegularFile {
     /// One more open. Comes before [`Self::begin_truncation`] of an open that also cuts.
     pub fn begin_open(&mut self, open: &OpenFile) {
         let settled = self.is_settled();
-        self.writing.opens += 1;
+        self.writing.opens = self.writing.opens.saturating_add(1);
         if !open.writes() {
             return;
         }
@@ -123,8 +123,9 @@ impl RegularFile {
         }
         let was_exact = settled || self.writing.append_exact;
         self.writing.append_exact = was_exact && open.appends();
-        self.writing.writers += 1;
-        self.writing.appenders += u32::from(open.appends());
+        self.writing.writers = self.writing.writers.saturating_add(1);
+        let appends = u32::from(open.appends());
+        self.writing.appenders = self.writing.appenders.saturating_add(appends);
     }
 
     /// One open less. `certain` says that everything it wrote was reported, up to `end`.
@@ -166,7 +167,6 @@ impl RegularFile {
         self.unsettled = !reached || under_way.disturbed;
         self.writing.append_exact =
             !self.unsettled && self.writing.appenders == self.writing.writers;
-        self.writing.end = 0;
         Some(!self.unsettled)
     }
 

@@ -3,7 +3,7 @@
 use pvfs_layout::Scheme;
 use pvfs_wire::attr::{Attr, FileKind, SizeState, Striping, Time};
 use pvfs_wire::codec::{Bytes, Reader, Wire};
-use pvfs_wire::{DecodeError, Handle};
+use pvfs_wire::{DecodeError, Errno, Handle};
 
 use super::{Record, RegularFile};
 
@@ -116,13 +116,24 @@ impl Inode {
     /// Notes a change of attributes.
     pub fn touch(&mut self, now: Time) {
         self.ctime = now;
-        self.change += 1;
+        self.change = self.change.wrapping_add(1);
     }
 
     /// Notes a change of data: of a directory, its names.
     pub fn touch_data(&mut self, now: Time) {
         self.mtime = now;
         self.touch(now);
+    }
+
+    /// One name more, or one subdirectory.
+    pub fn gain_link(&mut self) -> Result<(), Errno> {
+        self.nlink = self.nlink.checked_add(1).ok_or(Errno::EMLINK)?;
+        Ok(())
+    }
+
+    /// One name less, or one subdirectory.
+    pub fn lose_link(&mut self) {
+        self.nlink = self.nlink.saturating_sub(1);
     }
 
     /// What `stat` tells.

@@ -144,6 +144,19 @@ fn paths_are_walked_with_symlinks_and_dots() {
 }
 
 #[test]
+fn a_path_of_slashes_is_the_directory_itself() {
+    let mut w = World::new(1);
+    let file = w.file(&root(), "f", 0o644).unwrap().handle;
+    for (dir, path, expected) in
+        [(w.root(), "//", Ok(())), (file, "", Ok(())), (file, "/", Err(Errno::ENOTDIR))]
+    {
+        let stat = Stat { target: Target::below(dir, path), follow: false, placement: false };
+        let result = w.run(&root(), stat).map(|stated| assert_eq!(stated.attr.handle, dir));
+        assert_eq!(result, expected, "{path}");
+    }
+}
+
+#[test]
 fn forty_symlinks_are_followed_and_no_more() {
     let mut w = World::new(1);
     w.file(&root(), "0", 0o644).unwrap();

@@ -4,6 +4,7 @@ mod act;
 mod basics;
 mod cases;
 mod cookies;
+mod hostile;
 mod linux;
 mod managed;
 mod model;
