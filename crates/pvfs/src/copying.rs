@@ -153,7 +153,9 @@ fn run(jobs: VecDeque<Job>, wishes: &Wishes, progress: &Progress) -> Vec<Failure
                 while let Some(job) = next() {
                     match file::copy(&job, wishes, progress) {
                         Ok(()) => drop(progress.files.fetch_add(1, Ordering::Relaxed)),
-                        Err(failure) => failures.lock().expect("workers do not panic").push(failure),
+                        Err(failure) => {
+                            failures.lock().expect("workers do not panic").push(failure)
+                        }
                     }
                 }
             });

@@ -58,13 +58,14 @@ fn mode(attr: &Attr) -> String {
         FileKind::Socket => 's',
     };
     let bit = |mask: u32, shown: char| if attr.mode & mask == 0 { '-' } else { shown };
-    let execute = |mask: u32, special: u32, both: char, only: char| {
-        match (attr.mode & mask != 0, attr.mode & special != 0) {
-            (true, true) => both,
-            (false, true) => only,
-            (true, false) => 'x',
-            (false, false) => '-',
-        }
+    let execute = |mask: u32, special: u32, both: char, only: char| match (
+        attr.mode & mask != 0,
+        attr.mode & special != 0,
+    ) {
+        (true, true) => both,
+        (false, true) => only,
+        (true, false) => 'x',
+        (false, false) => '-',
     };
     [
         first,

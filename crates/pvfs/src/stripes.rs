@@ -33,8 +33,13 @@ pub fn set_directory(place: &Inner, striping: &Striping) -> Result<(), Failure> 
     for (name, value) in values {
         let Some(value) = value else { continue };
         let (target, name) = (place.target()?, xattr(name));
-        let set =
-            place.user().set_xattr(target, true, name.as_bytes(), value.as_bytes(), XattrFlags::NONE);
+        let set = place.user().set_xattr(
+            target,
+            true,
+            name.as_bytes(),
+            value.as_bytes(),
+            XattrFlags::NONE,
+        );
         place.done(&format!("set {name} of"), block_on(set))?;
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Product and limit in turns: A B A B ..., and what their medians say.
 
 use super::Effort;
-use super::cpu::Processes;
+use super::cpu::{Processes, Used};
 use super::crew::Crew;
 use super::error::Result;
 use super::row::{Bar, Detail, Row};
@@ -22,8 +22,8 @@ pub struct Turn {
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Processor time used, on both ends.
-    pub cpu: Duration,
+    /// Processor time used.
+    pub cpu: Used,
 }
 
 /// What a row says beside its figures.
@@ -53,9 +53,9 @@ pub struct Working {
 
 impl Contender for Working {
     fn turn(&mut self) -> Result<Turn> {
-        let before = self.processes.cpu();
+        let before = self.processes.used();
         let tally = self.crew.work(self.turn)?;
-        let cpu = self.processes.cpu().saturating_sub(before);
+        let cpu = self.processes.used().since(before);
         let bytes = tally.operations * self.operation_bytes;
         let per_operation =
             if self.operation_bytes == 0 { 1.0 } else { self.operation_bytes as f64 / MIB };
@@ -90,7 +90,9 @@ pub fn summed_up(subject: Subject, own: &[Turn], bare: &[Turn]) -> Row {
     let share = |limit: f64| if subject.is_time { limit / value } else { value / limit };
     let detail = Detail {
         bar: subject.bar,
-        limit_cpu_s_per_gib: cpu_s_per_gib(bare),
+        server_cpu_s_per_gib: cpu_s_per_gib(own, |cpu| cpu.servers),
+        limit_cpu_s_per_gib: cpu_s_per_gib(bare, Used::total),
+        limit_server_cpu_s_per_gib: cpu_s_per_gib(bare, |cpu| cpu.servers),
         cpu_us_per_operation: cpu_us_per_operation(own),
         values: own.iter().map(|turn| turn.value).collect(),
         limits: bare.iter().map(|turn| turn.value).collect(),
@@ -101,22 +103,22 @@ pub fn summed_up(subject: Subject, own: &[Turn], bare: &[Turn]) -> Row {
         unit: subject.unit,
         limit,
         ratio: limit.map(share),
-        cpu_s_per_gib: cpu_s_per_gib(own),
+        cpu_s_per_gib: cpu_s_per_gib(own, Used::total),
         detail,
     }
 }
 
-fn cpu_s_per_gib(turns: &[Turn]) -> Option<f64> {
+fn cpu_s_per_gib(turns: &[Turn], of: fn(Used) -> Duration) -> Option<f64> {
     let moved = turns.iter().filter(|turn| turn.bytes > 0);
     let costs: Vec<f64> =
-        moved.map(|turn| turn.cpu.as_secs_f64() / (turn.bytes as f64 / GIB)).collect();
+        moved.map(|turn| of(turn.cpu).as_secs_f64() / (turn.bytes as f64 / GIB)).collect();
     (!costs.is_empty()).then(|| median(costs.into_iter()))
 }
 
 fn cpu_us_per_operation(turns: &[Turn]) -> Option<f64> {
     let done = turns.iter().filter(|turn| turn.operations > 0);
     let costs: Vec<f64> =
-        done.map(|turn| turn.cpu.as_secs_f64() * 1e6 / turn.operations as f64).collect();
+        done.map(|turn| turn.cpu.total().as_secs_f64() * 1e6 / turn.operations as f64).collect();
     (!costs.is_empty()).then(|| median(costs.into_iter()))
 }
 
@@ -145,12 +147,8 @@ mod tests {
     impl Contender for Noted<'_> {
         fn turn(&mut self) -> Result<Turn> {
             self.0.borrow_mut().push(self.1);
-            Ok(Turn {
-                value: self.2.remove(0),
-                bytes: 1 << 30,
-                operations: 1,
-                cpu: Duration::from_secs(2),
-            })
+            let cpu = Used { clients: Duration::from_secs(2), ..Used::default() };
+            Ok(Turn { value: self.2.remove(0), bytes: 1 << 30, operations: 1, cpu })
         }
     }
 

@@ -6,23 +6,47 @@
 use std::fs;
 use std::time::Duration;
 
-/// Some processes of this machine.
+/// This process, where the clients are, and those at the other end.
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
-    pids: Vec<u32>,
+    servers: Vec<u32>,
+}
+
+/// What clients and servers have used so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Used {
+    /// This process.
+    pub clients: Duration,
+    /// The others.
+    pub servers: Duration,
 }
 
 impl Processes {
     /// This process and others.
     pub fn with_this(others: &[u32]) -> Self {
-        let mut pids = others.to_vec();
-        pids.push(std::process::id());
-        Self { pids }
+        Self { servers: others.to_vec() }
     }
 
     /// What all their living threads have used so far.
-    pub fn cpu(&self) -> Duration {
-        self.pids.iter().map(|pid| cpu_of(*pid)).sum()
+    pub fn used(&self) -> Used {
+        let servers = self.servers.iter().map(|pid| cpu_of(*pid)).sum();
+        Used { clients: cpu_of(std::process::id()), servers }
+    }
+}
+
+impl Used {
+    /// What was used after `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            clients: self.clients.saturating_sub(before.clients),
+            servers: self.servers.saturating_sub(before.servers),
+        }
+    }
+
+    /// Of both ends.
+    pub fn total(self) -> Duration {
+        self.clients + self.servers
     }
 }
 
@@ -53,15 +77,15 @@ mod tests {
     #[test]
     fn work_shows_in_the_processor_time() {
         let own = Processes::with_this(&[]);
-        let before = own.cpu();
+        let before = own.used();
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(60) {
             std::hint::spin_loop();
         }
         // Sleeping makes the kernel book the time that was used.
         std::thread::sleep(Duration::from_millis(5));
-        let used = own.cpu().saturating_sub(before);
-        assert!(used > Duration::from_millis(5), "{used:?}");
+        let used = own.used().since(before);
+        assert!(used.total() > Duration::from_millis(5), "{used:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::error::{Error, Result};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// One operation of one client. [`Next::Exhausted`] when it has nothing left to work on.
@@ -41,22 +41,22 @@ struct Member {
 }
 
 impl Crew {
-    /// One client for each job.
-    pub fn new(jobs: Vec<Job>) -> Self {
+    /// One client for each job; profilers see the threads by this name.
+    pub fn new(name: &str, jobs: Vec<Job>) -> Self {
         let (results, tallies) = channel();
-        let members = jobs.into_iter().map(|job| Member::start(job, results.clone())).collect();
+        let start = |job| Member::start(name, job, results.clone());
+        let members = jobs.into_iter().map(start).collect();
         Self { members, tallies }
     }
 
     /// All clients work for so long.
     pub fn work(&self, turn: Duration) -> Result<Tally> {
-        for member in &self.members {
-            member.order(turn);
-        }
+        let ordered = self.members.iter().filter(|member| member.order(turn)).count();
         let mut total = Tally::default();
-        let mut failure = None;
-        for _ in &self.members {
-            match self.tallies.recv().map_err(|_| died()).flatten() {
+        let mut failure = (ordered < self.members.len()).then(died);
+        for _ in 0..ordered {
+            let tally = self.tallies.recv_timeout(turn + OPERATION_TIME_MAX);
+            match tally.map_err(|_| died()).flatten() {
                 Ok(tally) => total = total.plus(tally),
                 Err(error) => failure = Some(error),
             }
@@ -66,21 +66,21 @@ impl Crew {
 }
 
 impl Member {
-    fn start(mut job: Job, results: Sender<Result<Tally>>) -> Self {
+    fn start(name: &str, mut job: Job, results: Sender<Result<Tally>>) -> Self {
         let (orders, turns) = channel();
-        let thread = std::thread::spawn(move || {
+        let thread = Builder::new().name(name.into()).spawn(move || {
             for turn in turns {
                 // A crew that is gone no longer wants to know.
                 let _ = results.send(repeat(&mut job, turn));
             }
         });
-        Self { orders: Some(orders), thread: Some(thread) }
+        // Without a thread the order finds nobody, and the crew's work fails.
+        Self { orders: Some(orders), thread: thread.ok() }
     }
 
-    fn order(&self, turn: Duration) {
-        let orders = self.orders.as_ref().expect("taken only when dropped");
-        // A member that died is noticed when its tally does not come.
-        let _ = orders.send(turn);
+    /// False when nobody is there to hear it.
+    fn order(&self, turn: Duration) -> bool {
+        self.orders.as_ref().is_some_and(|orders| orders.send(turn).is_ok())
     }
 }
 
@@ -112,6 +112,9 @@ fn died() -> Error {
     Error::Wrong("a client thread ended before its time".into())
 }
 
+/// No operation takes longer: those of the file system have deadlines.
+const OPERATION_TIME_MAX: Duration = Duration::from_secs(120);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,9 +128,10 @@ mod tests {
 
     #[test]
     fn a_crew_is_as_fast_as_its_members_together() {
-        let one = Crew::new(vec![sleeper()]).work(Duration::from_millis(50)).unwrap();
-        let four =
-            Crew::new((0..4).map(|_| sleeper()).collect()).work(Duration::from_millis(50)).unwrap();
+        let one = Crew::new("test", vec![sleeper()]).work(Duration::from_millis(50)).unwrap();
+        let four = Crew::new("test", (0..4).map(|_| sleeper()).collect())
+            .work(Duration::from_millis(50))
+            .unwrap();
         assert!(one.operations >= 5 && four.rate > one.rate * 1.5, "{one:?} {four:?}");
     }
 
@@ -138,7 +142,7 @@ mod tests {
             left -= 1;
             Ok(if left < 0 { Next::Exhausted } else { Next::Done })
         });
-        let crew = Crew::new(vec![job]);
+        let crew = Crew::new("test", vec![job]);
         assert_eq!(crew.work(Duration::from_secs(100)).unwrap().operations, 3);
     }
 
@@ -149,7 +153,7 @@ mod tests {
             false => Err(Error::Wrong("first".into())),
             true => Ok(Next::Exhausted),
         });
-        let crew = Crew::new(vec![job, sleeper()]);
+        let crew = Crew::new("test", vec![job, sleeper()]);
         assert!(crew.work(Duration::from_millis(5)).is_err());
         assert!(crew.work(Duration::from_millis(5)).is_ok());
     }

@@ -137,14 +137,15 @@ pub fn measure(testbed: &Testbed, effort: &Effort, cases: &[Case]) -> Result<Vec
 }
 
 fn measure_one(testbed: &Testbed, effort: &Effort, files: &Files, case: &Case) -> Result<Row> {
-    let working = |jobs, processes| Working {
-        crew: Crew::new(jobs),
+    let working = |name, jobs, processes| Working {
+        crew: Crew::new(name, jobs),
         turn: effort.turn,
         processes,
         operation_bytes: case.bytes,
     };
-    let mut product = working(jobs::product(testbed, files, case)?, testbed.product_processes());
-    let mut limit = working(jobs::bare(testbed, case)?, testbed.bare_processes());
+    let mut product =
+        working("client", jobs::product(testbed, files, case)?, testbed.product_processes());
+    let mut limit = working("bare", jobs::bare(testbed, case)?, testbed.bare_processes());
     compare(case.subject(), effort, &mut product, Some(&mut limit))
 }
 

@@ -27,7 +27,7 @@ pub fn per_million_files(bytes: u64, files: u64) -> Row {
 /// What connections cost: each client reads a block of a file, so that one iod serves them all.
 pub fn connections(testbed: &Testbed) -> Result<Vec<Row>> {
     let pids = testbed.daemon_pids();
-    let [manager, iod, ..] = pids[..] else { return Ok(Vec::new()) };
+    let [manager, iod, ..] = *pids else { return Ok(Vec::new()) };
     let directory = testbed.directory("connections")?;
     let first = testbed.client(Transport::Tcp)?;
     let file = read_a_block(&first, Target::below(directory, "file"), true)?;

@@ -185,7 +185,7 @@ fn working<N: Names + 'static>(
     let jobs = jobs.collect::<Result<_>>()?;
     // What is removed is a fixed share of what was made, however long it takes.
     let turn = if step.removes() { REMOVING_TIME_MAX } else { effort.turn };
-    Ok(Working { crew: Crew::new(jobs), turn, processes, operation_bytes: 0 })
+    Ok(Working { crew: Crew::new("client", jobs), turn, processes, operation_bytes: 0 })
 }
 
 const CLIENTS_MAX: u32 = 8;

@@ -107,11 +107,11 @@ fn measure_one(
     (product, memory): (&MountProcess, &MountProcess),
     case: &Case,
 ) -> Result<Row> {
-    let mut daemons = testbed.daemon_pids();
+    let mut daemons = testbed.daemon_pids().to_vec();
     daemons.push(product.pid());
     let side = |mount: &MountProcess, processes| -> Result<Working> {
         let jobs = (0..case.clients).map(|client| files::job(mount.directory(), case, client));
-        let crew = Crew::new(jobs.collect::<Result<_>>()?);
+        let crew = Crew::new("client", jobs.collect::<Result<_>>()?);
         Ok(Working { crew, turn: effort.turn, processes, operation_bytes: files::TRANSFER_BYTES })
     };
     let mut own = side(product, Processes::with_this(&daemons))?;

@@ -27,8 +27,12 @@ pub struct Row {
 pub struct Detail {
     /// What was to be reached.
     pub bar: Bar,
+    /// Of them, those of the daemons.
+    pub server_cpu_s_per_gib: Option<f64>,
     /// Processor seconds of the bare programs per GiB moved.
     pub limit_cpu_s_per_gib: Option<f64>,
+    /// Of them, those of the bare servers.
+    pub limit_server_cpu_s_per_gib: Option<f64>,
     /// Processor microseconds per operation, where no data moves.
     pub cpu_us_per_operation: Option<f64>,
     /// The figures of the single turns.

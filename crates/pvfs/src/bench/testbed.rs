@@ -9,12 +9,16 @@ use pvfs_client::{Blocking, Transport, User, block_on};
 use pvfs_config::{Cluster, Endpoint};
 use pvfs_wire::Handle;
 use pvfs_wire::ops::Target;
+use rustix::net::sockopt::socket_peercred;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// Everything a measurement needs. Fields go away in this order.
 pub struct Testbed {
     bare: Servers,
-    daemons: Option<Daemons>,
+    /// Held, for they end with it.
+    _daemons: Option<Daemons>,
+    daemon_pids: Vec<u32>,
     cluster: Cluster,
     place: Place,
 }
@@ -33,7 +37,8 @@ impl Testbed {
             }
         };
         let bare = Servers::start(cluster.iods.len(), place.directory())?;
-        Ok(Self { bare, daemons, cluster, place })
+        let daemon_pids = daemons.as_ref().map_or_else(|| pids_of(&cluster), Daemons::pids);
+        Ok(Self { bare, _daemons: daemons, daemon_pids, cluster, place })
     }
 
     /// The cluster measured.
@@ -56,9 +61,9 @@ impl Testbed {
         if transport == Transport::Unix { self.bare.unix() } else { self.bare.tcp() }
     }
 
-    /// This process and the daemons of the file system. Those of a cluster that runs already are not known.
+    /// This process and the daemons of the file system, as far as they are on this machine.
     pub fn product_processes(&self) -> Processes {
-        Processes::with_this(&self.daemon_pids())
+        Processes::with_this(&self.daemon_pids)
     }
 
     /// This process and the bare servers.
@@ -66,9 +71,9 @@ impl Testbed {
         Processes::with_this(&self.bare.pids())
     }
 
-    /// The daemons, the manager first; empty for a cluster that ran already.
-    pub fn daemon_pids(&self) -> Vec<u32> {
-        self.daemons.as_ref().map(Daemons::pids).unwrap_or_default()
+    /// The daemons, the manager first; only those on this machine.
+    pub fn daemon_pids(&self) -> &[u32] {
+        &self.daemon_pids
     }
 
     /// A new directory in the file system.
@@ -94,4 +99,17 @@ impl Testbed {
             iods => Err(Error::Wrong(format!("{count} iods are needed, the cluster has {iods}"))),
         }
     }
+}
+
+/// The processes behind the sockets of a cluster that runs already: the kernel tells who listens.
+fn pids_of(cluster: &Cluster) -> Vec<u32> {
+    let servers = cluster.managers.iter().chain(&cluster.iods);
+    let sockets = servers.filter_map(|server| {
+        server.listen.iter().find_map(|endpoint| match endpoint {
+            Endpoint::Unix { path } => UnixStream::connect(path).ok(),
+            Endpoint::Tcp { .. } => None,
+        })
+    });
+    let listeners = sockets.filter_map(|socket| socket_peercred(&socket).ok());
+    listeners.map(|listener| listener.pid.as_raw_nonzero().get() as u32).collect()
 }

@@ -52,11 +52,16 @@ fn print(place: &Inner, mut offset: u64, end: u64) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     while offset < end {
         let wanted = (end - offset).min(TRANSFER_BYTES as u64) as usize;
-        let got = place.done("read", block_on(user.read_at(&file, offset, &mut buffer[..wanted])))?;
+        let got =
+            place.done("read", block_on(user.read_at(&file, offset, &mut buffer[..wanted])))?;
         match out.write_all(&buffer[..got]) {
             // A reader that has seen enough is no failure worth a sentence.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Err(Failure::told(Exit::Failed)),
-            written => written.map_err(|error| Failure::io("cannot write to standard output", &error))?,
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                return Err(Failure::told(Exit::Failed));
+            }
+            written => {
+                written.map_err(|error| Failure::io("cannot write to standard output", &error))?
+            }
         }
         offset += got as u64;
         if got < wanted {

@@ -4,12 +4,12 @@ use std::io::IsTerminal;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::mkdir::umask;
+use crate::cli::striping::Striping;
 use crate::connected::{Connections, Location};
 use crate::copying::walk::is_directory;
 use crate::copying::{Outcome, Wishes, copy};
 use crate::show::human_bytes;
 use crate::stripes::wishes;
-use crate::cli::striping::Striping;
 use pvfs_config::ByteSize;
 
 /// Copy files in, out and within the file system

@@ -46,7 +46,10 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         value["iods"] = json!(iods);
         context.value(&value)?;
     } else {
-        context.line(format!("{:<12} {:>16} {:>16} {:>16} {:>5}", "name", "size", "used", "available", "use"))?;
+        context.line(format!(
+            "{:<12} {:>16} {:>16} {:>16} {:>5}",
+            "name", "size", "used", "available", "use"
+        ))?;
         for (name, stat) in &rows {
             context.line(row(name, *stat, args.human))?;
         }
@@ -79,6 +82,7 @@ fn row(name: &str, stat: Option<StoreStat>, human: bool) -> String {
     let shown = |bytes: u64| if human { human_bytes(bytes) } else { bytes.to_string() };
     let used = stat.total_bytes.saturating_sub(stat.free_bytes);
     let share = 100 * used / (used + stat.available_bytes).max(1);
-    let (total, used, available) = (shown(stat.total_bytes), shown(used), shown(stat.available_bytes));
+    let (total, used, available) =
+        (shown(stat.total_bytes), shown(used), shown(stat.available_bytes));
     format!("{name:<12} {total:>16} {used:>16} {available:>16} {share:>4}%")
 }

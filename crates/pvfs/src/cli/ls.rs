@@ -70,7 +70,8 @@ fn list(
 ) -> Result<(), Failure> {
     // Without -l nobody needs sizes, and so no iod is asked.
     let with_attributes = args.long || context.json() || args.recursive;
-    let mut entries = place.done("list", block_on(place.user().list(attr.handle, with_attributes)))?;
+    let mut entries =
+        place.done("list", block_on(place.user().list(attr.handle, with_attributes)))?;
     entries.retain(|entry| args.all || !entry.name.starts_with(b"."));
     entries.sort_by(|left, right| left.name.cmp(&right.name));
     if headed && !context.json() {

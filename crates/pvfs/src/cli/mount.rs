@@ -98,7 +98,11 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     if !args.foreground && !args.background {
         return run_in_background(&args.directory);
     }
-    serve(&plan, context, || if args.background { detach_from_terminal(args.log.as_deref()) })
+    serve(&plan, context, || {
+        if args.background {
+            detach_from_terminal(args.log.as_deref())
+        }
+    })
 }
 
 /// What is to be mounted, checked as far as that is possible without doing it.

@@ -87,12 +87,18 @@ fn sum_below(place: &Location, name: &str, args: &Args, context: &Context) -> Re
 }
 
 /// Compares with the lines of a file of sums: `SUM  NAME`.
-fn check(path: &str, args: &Args, connections: &Connections<'_>, context: &Context) -> Result<(), Failure> {
+fn check(
+    path: &str,
+    args: &Args,
+    connections: &Connections<'_>,
+    context: &Context,
+) -> Result<(), Failure> {
     let file = File::open(path).map_err(|error| local_failure("open", path.as_ref(), &error))?;
     let lines: io::Result<Vec<String>> = BufReader::new(file).lines().collect();
     let lines = lines.map_err(|error| local_failure("read", path.as_ref(), &error))?;
     for_each(context, lines.iter().filter(|line| !line.is_empty()), |line| {
-        let wrong = || Failure::new(Exit::Usage, format!("{path} has a line that is no sum: {line}"));
+        let wrong =
+            || Failure::new(Exit::Usage, format!("{path} has a line that is no sum: {line}"));
         let (expected, name) = line.split_once("  ").ok_or_else(wrong)?;
         let actual = sum(&connections.locate(name)?, args.algorithm)?;
         if actual != expected {
@@ -121,7 +127,8 @@ fn each_part(place: &Location, mut take: impl FnMut(&[u8])) -> Result<(), Failur
         Location::Local(path) => {
             let mut file = File::open(path).map_err(|error| local_failure("open", path, &error))?;
             loop {
-                let got = file.read(&mut buffer).map_err(|error| local_failure("read", path, &error))?;
+                let got =
+                    file.read(&mut buffer).map_err(|error| local_failure("read", path, &error))?;
                 if got == 0 {
                     return Ok(());
                 }
@@ -130,7 +137,8 @@ fn each_part(place: &Location, mut take: impl FnMut(&[u8])) -> Result<(), Failur
         }
         Location::Inside(inner) => {
             let user = inner.user();
-            let opened = user.open_regular(inner.target()?, OpenFlags::READ, 0, Striping::default());
+            let opened =
+                user.open_regular(inner.target()?, OpenFlags::READ, 0, Striping::default());
             let file = inner.done("open", block_on(opened))?;
             let mut offset = 0;
             loop {

@@ -92,7 +92,7 @@ fn copy_range(
 /// An open file at either end.
 enum End {
     Local(File, PathBuf),
-    Inside(Inner, User<Blocking>, OpenFile),
+    Inside(Inner, User<Blocking>, Box<OpenFile>),
 }
 
 impl End {
@@ -127,9 +127,8 @@ impl End {
             Self::Inside(inner, user, file) => {
                 inner.done("read", block_on(user.read_at(file, offset, buffer)))
             }
-            Self::Local(file, path) => {
-                retried(|| file.read_at(buffer, offset)).map_err(|error| local_failure("read", path, &error))
-            }
+            Self::Local(file, path) => retried(|| file.read_at(buffer, offset))
+                .map_err(|error| local_failure("read", path, &error)),
         }
     }
 
@@ -155,7 +154,7 @@ impl End {
 
     fn close(self) -> Result<(), Failure> {
         match self {
-            Self::Inside(inner, user, file) => inner.done("close", block_on(user.close(file))),
+            Self::Inside(inner, user, file) => inner.done("close", block_on(user.close(*file))),
             Self::Local(..) => Ok(()),
         }
     }
@@ -164,7 +163,7 @@ impl End {
 fn inside(inner: &Inner, flags: OpenFlags, mode: u32, striping: Striping) -> Result<End, Failure> {
     let user = inner.user().clone();
     let opened = block_on(user.open_regular(inner.target()?, flags, mode, striping));
-    Ok(End::Inside(inner.clone(), user, inner.done("open", opened)?))
+    Ok(End::Inside(inner.clone(), user, Box::new(inner.done("open", opened)?)))
 }
 
 fn create_local(path: PathBuf, mode: u32, force: bool) -> Result<End, Failure> {

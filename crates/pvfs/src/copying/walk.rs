@@ -59,7 +59,10 @@ fn visit(
                 let to = to.clone();
                 finishing.push(Box::new(move || keep(&to, &about)));
             }
-            return Ok(children.into_iter().map(|name| (from.child(&name), to.child(&name))).collect());
+            return Ok(children
+                .into_iter()
+                .map(|name| (from.child(&name), to.child(&name)))
+                .collect());
         }
         FileKind::Symlink => copy_link(from, to)?,
         _ => {
@@ -78,7 +81,8 @@ pub fn look(place: &Location, links_themselves: bool) -> Result<(FileKind, About
             Ok((attr.kind, about_attr(&attr)))
         }
         Location::Local(path) => {
-            let found = if links_themselves { fs::symlink_metadata(path) } else { fs::metadata(path) };
+            let found =
+                if links_themselves { fs::symlink_metadata(path) } else { fs::metadata(path) };
             let found = found.map_err(|error| local_failure("look at", path, &error))?;
             Ok((local_kind(&found), about_metadata(&found)))
         }
@@ -88,12 +92,10 @@ pub fn look(place: &Location, links_themselves: bool) -> Result<(FileKind, About
 /// Whether it is a directory; what is not there is none.
 pub fn is_directory(place: &Location) -> Result<bool, Failure> {
     match place {
-        Location::Inside(inner) => {
-            match block_on(inner.user().stat_lite(inner.target()?, true)) {
-                Err(error) if error.errno() == Errno::ENOENT => Ok(false),
-                stated => Ok(inner.done("look at", stated)?.kind == FileKind::Directory),
-            }
-        }
+        Location::Inside(inner) => match block_on(inner.user().stat_lite(inner.target()?, true)) {
+            Err(error) if error.errno() == Errno::ENOENT => Ok(false),
+            stated => Ok(inner.done("look at", stated)?.kind == FileKind::Directory),
+        },
         Location::Local(path) => Ok(path.is_dir()),
     }
 }
@@ -107,7 +109,8 @@ pub fn names(place: &Location) -> Result<Vec<String>, Failure> {
             entries.iter().map(|entry| text(&entry.name, place)).collect()
         }
         Location::Local(path) => {
-            let entries = fs::read_dir(path).map_err(|error| local_failure("list", path, &error))?;
+            let entries =
+                fs::read_dir(path).map_err(|error| local_failure("list", path, &error))?;
             entries
                 .map(|entry| {
                     let entry = entry.map_err(|error| local_failure("list", path, &error))?;
@@ -149,7 +152,8 @@ fn copy_link(from: &Location, to: &Location) -> Result<(), Failure> {
             inner.done("read", block_on(inner.user().readlink(inner.target()?)))?
         }
         Location::Local(path) => {
-            let target = fs::read_link(path).map_err(|error| local_failure("read", path, &error))?;
+            let target =
+                fs::read_link(path).map_err(|error| local_failure("read", path, &error))?;
             target.as_os_str().as_bytes().to_vec()
         }
     };
@@ -191,7 +195,9 @@ pub fn keep(place: &Location, about: &About) -> Result<(), Failure> {
                 atime: at(about.atime_ns),
                 mtime: at(about.mtime_ns),
             };
-            inner.done("set the attributes of", block_on(inner.user().set_attr(request))).map(|_| ())
+            inner
+                .done("set the attributes of", block_on(inner.user().set_attr(request)))
+                .map(|_| ())
         }
         Location::Local(path) => keep_local(path, about),
     }

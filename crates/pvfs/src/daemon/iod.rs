@@ -62,8 +62,7 @@ pub fn serve(
     }
     let disk = LocalDisk::open(&described.store, name).map_err(|error| store_failure(&error))?;
     let pool = Pool::new();
-    let ring = key_ring(&cluster)
-        .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let ring = key_ring(&cluster).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let config = Config {
         filesystems: vec![cluster.filesystem().id],
         map_version: cluster.map_version(),

@@ -29,7 +29,8 @@ impl RemoteIods {
             .and_then(|issuer| issuer.principal(Identity::of_process(), SessionRights::DAEMON))
             .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
         let servers = cluster.iods.iter();
-        let servers = servers.map(|iod| Server::new(iod.name.clone(), iod.listen.clone())).collect();
+        let servers =
+            servers.map(|iod| Server::new(iod.name.clone(), iod.listen.clone())).collect();
         let caller = Caller::new(Blocking, cluster.filesystem().id, "pvfs mgr", false);
         Ok(Self { caller, principal, servers })
     }

@@ -87,8 +87,7 @@ pub fn serve(
             told.fetch_or(kind == OrderKind::Stop, Ordering::SeqCst);
         }),
     };
-    let ring = key_ring(&cluster)
-        .map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+    let ring = key_ring(&cluster).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let manager = Manager::new(options, store.clone(), ring).map_err(|error| usage(&error))?;
     let manager = Arc::new(manager);
     let iods: Arc<dyn Iods> = Arc::new(RemoteIods::new(&cluster)?);

@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::thread::Builder;
 
 /// Where a bare server waits for clients.
 pub enum Listener {
@@ -38,11 +39,12 @@ pub fn serve(listener: &Listener, directory: &Path) -> io::Result<()> {
     loop {
         let socket = listener.accept()?;
         let directory = directory.to_owned();
-        std::thread::spawn(move || {
+        let serving = Builder::new().name("bare-server".into());
+        serving.spawn(move || {
             if let Err(error) = Serving::new(socket, directory).run() {
                 eprintln!("bare server: {error}");
             }
-        });
+        })?;
     }
 }
 

@@ -4,7 +4,7 @@ use super::Crowd;
 use super::names::{Local, Names, Product};
 use crate::bench::Effort;
 use crate::bench::compare::{Contender, Subject, Turn, compare};
-use crate::bench::cpu::Processes;
+use crate::bench::cpu::{Processes, Used};
 use crate::bench::crew::{Crew, Job, Next};
 use crate::bench::error::{Doing, Error, Result};
 use crate::bench::memory;
@@ -44,11 +44,11 @@ struct Remote {
 
 impl Contender for Remote {
     fn turn(&mut self) -> Result<Turn> {
-        let (before, start) = (self.processes.cpu(), Instant::now());
+        let (before, start) = (self.processes.used(), Instant::now());
         let entries = block_on(self.user.list(self.directory, true)).doing("list a directory")?;
         let time = start.elapsed();
         let complete = entries.iter().filter(|entry| entry.attr.is_some()).count();
-        turn(complete, time, self.processes.cpu().saturating_sub(before))
+        turn(complete, time, self.processes.used().since(before))
     }
 }
 
@@ -64,11 +64,11 @@ impl Contender for Bare {
             entry.and_then(|entry| entry.metadata()).doing("stat a local file")?;
             complete += 1;
         }
-        turn(complete, start.elapsed(), Duration::ZERO)
+        turn(complete, start.elapsed(), Used::default())
     }
 }
 
-fn turn(entries: usize, time: Duration, cpu: Duration) -> Result<Turn> {
+fn turn(entries: usize, time: Duration, cpu: Used) -> Result<Turn> {
     match entries as u64 == FILES {
         true => Ok(Turn { value: time.as_secs_f64(), operations: 1, bytes: 0, cpu }),
         false => {
@@ -91,7 +91,7 @@ fn fill<N: Names + 'static>(makers: Vec<N>, make: fn(&N, &str) -> Result<()>) ->
             Ok(Next::Done)
         })
     });
-    Crew::new(jobs.collect()).work(FILLING_TIME_MAX).map(drop)
+    Crew::new("maker", jobs.collect()).work(FILLING_TIME_MAX).map(drop)
 }
 
 /// The row's name.

@@ -51,7 +51,8 @@ fn show_below(
     let (attr, placement) = place.done("look at", stated)?;
     let layout = match &placement {
         Some(placement) => {
-            let names: Vec<String> = place.on.cluster.iods.iter().map(|iod| iod.name.clone()).collect();
+            let names: Vec<String> =
+                place.on.cluster.iods.iter().map(|iod| iod.name.clone()).collect();
             show::placement(placement, &names)
         }
         None => of_directory(place)?,
@@ -64,7 +65,12 @@ fn show_below(
     if attr.kind == FileKind::Directory && recursive {
         for entry in place.done("list", block_on(place.user().list(attr.handle, false)))? {
             if matches!(entry.kind, FileKind::Directory | FileKind::Regular) {
-                show_below(&place.child(&String::from_utf8_lossy(&entry.name)), true, context, values)?;
+                show_below(
+                    &place.child(&String::from_utf8_lossy(&entry.name)),
+                    true,
+                    context,
+                    values,
+                )?;
             }
         }
     }
@@ -74,14 +80,15 @@ fn show_below(
 /// `dist simple_stripe:ssize=65536, base 0, ...`
 fn text(layout: &Value) -> String {
     let Value::Object(fields) = layout else { return String::new() };
-    let words = fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| match value {
-        Value::String(text) => format!("{name} {text}"),
-        Value::Array(items) => {
-            let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
-            format!("{name} {}", items.join(" "))
-        }
-        other => format!("{name} {other}"),
-    });
+    let words =
+        fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| match value {
+            Value::String(text) => format!("{name} {text}"),
+            Value::Array(items) => {
+                let items: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+                format!("{name} {}", items.join(" "))
+            }
+            other => format!("{name} {other}"),
+        });
     let words: Vec<String> = words.collect();
     if words.is_empty() { "the file system's defaults".into() } else { words.join(", ") }
 }
