@@ -32,7 +32,8 @@ fn root() -> PathBuf {
 }
 
 fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+    fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
 }
 
 fn sources() -> Vec<PathBuf> {
@@ -53,7 +54,10 @@ fn sources() -> Vec<PathBuf> {
 
 fn crates() -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join("crates")).unwrap();
-    entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("Cargo.toml").exists()).collect()
+    entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("Cargo.toml").exists())
+        .collect()
 }
 
 fn name(path: &Path) -> &str {
@@ -65,7 +69,10 @@ fn edges_of(manifest: &str) -> BTreeSet<&str> {
     let from = manifest.find("\n[dependencies]").expect("a crate has dependencies");
     let section = &manifest[from + 1..];
     let section = &section[..section[1..].find("\n[").map_or(section.len(), |at| at + 1)];
-    section.lines().filter_map(|line| line.strip_prefix("pvfs-")?.split(['.', ' ', '=']).next()).collect()
+    section
+        .lines()
+        .filter_map(|line| line.strip_prefix("pvfs-")?.split(['.', ' ', '=']).next())
+        .collect()
 }
 
 #[test]
@@ -100,7 +107,11 @@ fn every_file_says_at_its_head_what_it_is_about() {
 fn no_file_is_longer_than_a_reader_can_hold() {
     for path in sources() {
         let lines = read(&path).lines().count();
-        assert!(lines <= FILE_LINES_MAX, "{} has {lines} lines: look for the second idea", path.display());
+        assert!(
+            lines <= FILE_LINES_MAX,
+            "{} has {lines} lines: look for the second idea",
+            path.display()
+        );
     }
 }
 
