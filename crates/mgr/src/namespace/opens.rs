@@ -76,13 +76,17 @@ impl Context<'_, '_> {
         opens_for_it: u32,
     ) -> Result<u64, Errno> {
         let file = node.inode.as_file_mut().ok_or(Errno::EINVAL)?;
-        if file.writing.truncation.is_some() {
+        if !file.truncation_is_over(self.now) {
             self.busy = Some(node.object);
             return Err(Errno::EAGAIN);
         }
+        if let Some(forgotten) = file.writing.truncation {
+            self.tx.delete(keys::ticket(forgotten.client, node.object));
+        }
         let ticket = self.random.number();
         let client = self.client;
-        let truncation = Truncation { ticket, client, open, size, disturbed: false };
+        let began = self.now;
+        let truncation = Truncation { ticket, client, open, size, began, disturbed: false };
         file.begin_truncation(truncation, opens_for_it);
         if open.is_none() {
             let value = [&[VERSION][..], &ticket.to_le_bytes()].concat();

@@ -71,6 +71,8 @@ record! {
         pub open: Option<u64>,
         /// The size to be.
         pub size: u64,
+        /// When it began, by the manager's clock.
+        pub began: Time,
         /// Others were or became able to write meanwhile, so the size to be proves nothing.
         pub disturbed: bool,
     }
@@ -144,9 +146,18 @@ impl RegularFile {
         }
     }
 
+    /// Whether the truncation under way, if any, has taken so long that its client must have given
+    /// up, and forgotten to say so; requests to iods do not live as long.
+    pub fn truncation_is_over(&self, now: Time) -> bool {
+        self.writing.truncation.is_none_or(|truncation| {
+            now.seconds.abs_diff(truncation.began.seconds) > TRUNCATION_S_MAX
+        })
+    }
+
     /// Gives out the right to cut or extend the file to `size` bytes.
     pub fn begin_truncation(&mut self, mut truncation: Truncation, opens_for_it: u32) {
-        truncation.disturbed = self.writing.writers > opens_for_it;
+        let others = self.writing.writers > opens_for_it || self.writing.truncation.is_some();
+        truncation.disturbed = others;
         self.stored = true;
         self.writing.truncation = Some(truncation);
     }
@@ -270,6 +281,9 @@ impl RegularFile {
         })
     }
 }
+
+/// Twice the deadline of data requests (contract.md, F5).
+const TRUNCATION_S_MAX: u64 = 60;
 
 /// Within this time a write counts as one before the user's choice; contract.md lets mtime lag so long.
 const CLOCKS_DIFFER_NS: i64 = 1_000_000_000;

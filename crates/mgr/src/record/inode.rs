@@ -288,8 +288,14 @@ mod tests {
         let mut written = regular();
         let file = written.as_file_mut().unwrap();
         file.writing = Writing { opens: 3, writers: 2, end: 77, ..Writing::default() };
-        file.writing.truncation =
-            Some(Truncation { ticket: 5, client: 6, open: Some(7), size: 8, disturbed: true });
+        file.writing.truncation = Some(Truncation {
+            ticket: 5,
+            client: 6,
+            open: Some(7),
+            size: 8,
+            began: Time::default(),
+            disturbed: true,
+        });
         let striping = Striping { ssize: Some(4096), ..Striping::default() };
         let bodies = [
             Body::Directory(Directory::new(1, Striping::default())),

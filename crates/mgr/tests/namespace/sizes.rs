@@ -119,7 +119,7 @@ impl Play {
         };
         match opened.truncation {
             Some(ticket) => {
-                self.cuts.push(Cut { client, ticket, size: 0, open: Some(open), done: false });
+                self.push(Cut { client, ticket, size: 0, open: Some(open), done: false });
             }
             None if flags.has(OpenFlags::TRUNCATE) => assert_eq!(self.size, 0),
             None => {}
@@ -206,6 +206,12 @@ impl Play {
         self.w.run_for(closing.client, &root(), Close { opens }).unwrap();
     }
 
+    /// A truncation still under way was begun so long ago that its requests have died.
+    fn push(&mut self, cut: Cut) {
+        self.cuts.clear();
+        self.cuts.push(cut);
+    }
+
     fn begin_cut(&mut self) {
         let size = self.below(1000) as u64;
         let through = self.writer(OpenFlags::WRITE).filter(|_| self.random.number() & 1 == 0);
@@ -215,7 +221,7 @@ impl Play {
         let truncate = Truncate { target, follow: false, size, open };
         match self.w.run_for(client, &root(), truncate) {
             Ok(begun) => {
-                self.cuts.push(Cut { client, ticket: begun.ticket, size, open, done: false });
+                self.push(Cut { client, ticket: begun.ticket, size, open, done: false });
             }
             Err(errno) => {
                 assert_eq!((errno, self.cuts.len()), (Errno::EAGAIN, 1));
@@ -352,6 +358,27 @@ fn a_file_that_was_never_written_needs_no_purge_and_no_ticket() {
     w.close(2, None);
     w.unlink(&root(), "f").unwrap();
     assert_eq!(w.run(&root(), Statfs {}).unwrap().purging, 0);
+}
+
+#[test]
+fn a_forgotten_truncation_is_in_the_way_for_a_minute_and_proves_nothing() {
+    let mut w = World::new(1);
+    let handle = w.file(&root(), "f", 0o644).unwrap().handle;
+    let truncate = |size| {
+        let target = Target::object(handle);
+        Truncate { target, follow: false, size, open: None }
+    };
+    let forgotten = w.run_for(2, &root(), truncate(5)).unwrap().ticket;
+    assert_eq!(w.run(&root(), truncate(6)).unwrap_err(), Errno::EAGAIN);
+    w.now.seconds += 61;
+    let ticket = w.run(&root(), truncate(6)).unwrap().ticket;
+    w.check();
+    for (client, ticket, size) in [(2, forgotten, 5), (1, ticket, 6)] {
+        let size = Some(size);
+        let attr = w.run_for(client, &root(), Truncated { handle, ticket, size }).unwrap().attr;
+        assert_ne!(attr.size_state, SizeState::Settled);
+    }
+    w.check();
 }
 
 #[test]
