@@ -1,5 +1,7 @@
 //! The manager: name space, attributes, placement, locks and sessions.
 
+#![forbid(unsafe_code)]
+
 pub mod clients;
 pub mod execute;
 pub mod iods;

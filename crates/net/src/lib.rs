@@ -11,6 +11,8 @@
 //! A [`stream::Stream`] moves bytes without ever blocking: TCP, AF_UNIX, or memory with a seed. Everything
 //! above it is the same code for all of them, so a simulated cluster runs what a real one runs.
 
+#![deny(unsafe_code)]
+
 pub mod blocking;
 pub mod buffer;
 pub mod call;
