@@ -28,11 +28,14 @@ pub struct Patience {
     pub data: Duration,
     /// Metadata.
     pub metadata: Duration,
+    /// Sizes and space.
+    pub status: Duration,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { data: Duration::from_secs(30), metadata: Duration::from_secs(10) }
+        let seconds = Duration::from_secs;
+        Self { data: seconds(30), metadata: seconds(10), status: seconds(3) }
     }
 }
 
@@ -43,6 +46,7 @@ impl Client {
         let options = Options {
             data_timeout: patience.data,
             metadata_timeout: patience.metadata,
+            status_timeout: patience.status,
             ..Options::of(&ground.cluster)
         };
         let filesystem = Filesystem::new(runtime, &ground.cluster, options);

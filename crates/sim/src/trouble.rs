@@ -6,7 +6,7 @@ use pvfs_net::memory::{Chance, Cut, MemoryNetwork, Weather};
 use pvfs_net::runtime::Instant;
 
 use crate::manager_host::MANAGER;
-use crate::world::{Command, Loss};
+use crate::world::{Command, Loss, Victim};
 
 /// What may go wrong in a world. Everything that breaks is mended after at most `outage_max`.
 pub struct Trouble {
@@ -74,11 +74,12 @@ impl Trouble {
     }
 
     fn choose(&mut self, network: &MemoryNetwork) -> Option<Command> {
-        match self.chance.between(0, 9) {
+        match self.chance.between(0, 10) {
             0..=3 => self.cut(network),
             4..=5 => self.hold(network),
             6..=7 => return self.stop_manager(network),
-            _ => return self.stop_iod(network),
+            8..=9 => return self.stop_iod(network),
+            _ => return Some(self.freeze(network)),
         }
         None
     }
@@ -118,6 +119,15 @@ impl Trouble {
         let iod = self.chance.between(0, u64::from(self.iods) - 1) as u32;
         self.later(network, Command::StartIod(iod));
         Some(Command::StopIod(iod, loss))
+    }
+
+    fn freeze(&mut self, network: &MemoryNetwork) -> Command {
+        let victim = match self.chance.between(0, u64::from(self.iods)) {
+            0 => Victim::Manager,
+            iod => Victim::Iod(iod as u32 - 1),
+        };
+        self.later(network, Command::Thaw(victim));
+        Command::Freeze(victim)
     }
 
     fn later(&mut self, network: &MemoryNetwork, command: Command) {

@@ -64,6 +64,10 @@ pub enum Command {
     StopIod(u32, Loss),
     /// An iod starts again.
     StartIod(u32),
+    /// A daemon does nothing any more (SIGSTOP), though its machine still takes connections and bytes.
+    Freeze(Victim),
+    /// A frozen daemon goes on where it was.
+    Thaw(Victim),
     /// A client process ends, as its host's kernel, or nobody, tells.
     KillProcess(ProcessId, Crash),
     /// Everything runs again and nothing is held; trouble ends.
@@ -89,12 +93,12 @@ impl Remote {
 #[derive(Clone, Default)]
 pub struct Losses(Rc<RefCell<Vec<(Instant, Victim)>>>);
 
-/// Whose power was lost.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+/// A daemon that something happens to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Ord, PartialOrd)]
 pub enum Victim {
-    /// The manager's.
+    /// The manager.
     Manager,
-    /// That iod's.
+    /// That iod.
     Iod(u32),
 }
 
@@ -130,6 +134,7 @@ pub struct World {
     trouble: Option<Trouble>,
     remote: Remote,
     losses: Losses,
+    frozen: BTreeSet<Victim>,
     /// What happened, as one number: the same for the same seed.
     trace: u64,
 }
@@ -156,6 +161,7 @@ impl World {
             trouble: None,
             remote: Remote::default(),
             losses: Losses::default(),
+            frozen: BTreeSet::new(),
             trace: 0,
         }
     }
@@ -230,12 +236,19 @@ impl World {
     pub fn command(&mut self, command: Command) {
         self.note(&format!("{command:?}"));
         self.note_loss(command);
+        self.thaw_stopped(command);
         let (ground, chance) = (&self.ground, &mut self.chance);
         match command {
             Command::StopManager(loss) => self.manager.stop(ground, chance, loss),
             Command::StartManager => self.manager.start(ground, chance),
             Command::StopIod(iod, loss) => self.iods[iod as usize].stop(ground, loss),
             Command::StartIod(iod) => self.iods[iod as usize].start(ground, chance),
+            Command::Freeze(victim) => {
+                self.frozen.insert(victim);
+            }
+            Command::Thaw(victim) => {
+                self.frozen.remove(&victim);
+            }
             Command::KillProcess(process, how) => self.kill(process, how),
             Command::Mend => self.mend(),
         }
@@ -265,10 +278,7 @@ impl World {
     fn settle(&mut self) {
         loop {
             let mut is_busy = self.poll_processes();
-            is_busy |= self.manager.run_ready();
-            for iod in &mut self.iods {
-                is_busy |= iod.run_ready();
-            }
+            is_busy |= self.run_daemons();
             is_busy |= self.obey_remotes();
             if !is_busy {
                 return;
@@ -289,6 +299,15 @@ impl World {
         ended
     }
 
+    fn run_daemons(&mut self) -> bool {
+        let frozen = &self.frozen;
+        let mut is_busy = !frozen.contains(&Victim::Manager) && self.manager.run_ready();
+        for (iod, number) in self.iods.iter_mut().zip(0..) {
+            is_busy |= !frozen.contains(&Victim::Iod(number)) && iod.run_ready();
+        }
+        is_busy
+    }
+
     fn obey_remotes(&mut self) -> bool {
         let commands = std::mem::take(&mut *self.remote.0.borrow_mut());
         let is_busy = !commands.is_empty();
@@ -298,7 +317,9 @@ impl World {
 
     /// Nothing more happens at this instant.
     fn pass(&mut self) {
-        self.manager.look_at_the_clock(&self.ground);
+        if !self.frozen.contains(&Victim::Manager) {
+            self.manager.look_at_the_clock(&self.ground);
+        }
         if let Some(trouble) = &mut self.trouble {
             for command in trouble.strike(&self.ground.network) {
                 self.command(command);
@@ -313,6 +334,15 @@ impl World {
         for byte in self.now().0.to_le_bytes().iter().chain(event.as_bytes()) {
             self.trace = (self.trace ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
+    }
+
+    /// Ends the daemon's stillness with its process.
+    fn thaw_stopped(&mut self, command: Command) {
+        match command {
+            Command::StopManager(_) => self.frozen.remove(&Victim::Manager),
+            Command::StopIod(iod, _) => self.frozen.remove(&Victim::Iod(iod)),
+            _ => false,
+        };
     }
 
     fn note_loss(&self, command: Command) {
@@ -333,6 +363,7 @@ impl World {
         if let Some(trouble) = self.trouble.take() {
             trouble.end(&self.ground.network);
         }
+        self.frozen.clear();
         self.manager.start(&self.ground, &mut self.chance);
         for iod in &mut self.iods {
             iod.start(&self.ground, &mut self.chance);

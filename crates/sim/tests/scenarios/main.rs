@@ -1,5 +1,8 @@
 //! Scenarios: what users may rely on (docs/semantics.md), while everything around them fails.
 
+mod data;
+mod deadlines;
 mod determinism;
+mod leases;
 mod names;
 mod outcome;

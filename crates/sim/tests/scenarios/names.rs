@@ -11,7 +11,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pvfs_sim::{Chance, Client, Durability, Loss, Losses, Settings, Trouble, Victim, World, seeds};
+use pvfs_sim::{
+    Chance, Client, Durability, Loss, Losses, Patience, Settings, Trouble, Victim, World, seeds,
+};
 use pvfs_wire::Handle;
 use pvfs_wire::attr::{FileKind, Striping};
 use pvfs_wire::ops::{OpenFlags, RenameFlags, SetAttr, Target};
@@ -30,6 +32,7 @@ struct Weakness {
     durability: Durability,
     manager: Option<Loss>,
     outage_max: Duration,
+    patience: Duration,
 }
 
 #[test]
@@ -47,6 +50,12 @@ fn names_survive_a_killed_manager() {
 fn names_survive_outages_longer_than_deadlines() {
     let weakness = Weakness { outage_max: Duration::from_secs(25), ..KILLED };
     seeds::each("names_survive_outages_longer_than_deadlines", 15, |seed| scenario(seed, weakness));
+}
+
+#[test]
+fn changes_given_up_never_happen_later() {
+    let weakness = Weakness { patience: Duration::from_millis(300), ..KILLED };
+    seeds::each("changes_given_up_never_happen_later", 25, |seed| scenario(seed, weakness));
 }
 
 #[test]
@@ -69,6 +78,7 @@ const KILLED: Weakness = Weakness {
     durability: Durability::Strict,
     manager: Some(Loss::Process),
     outage_max: Duration::from_secs(2),
+    patience: Duration::from_secs(10),
 };
 
 /// A client with its directory.
@@ -85,7 +95,7 @@ struct Worker {
 fn scenario(seed: u64, weakness: Weakness) {
     let mut world =
         World::new(seed, Settings { durability: weakness.durability, ..Settings::default() });
-    let workers = prepare(&mut world);
+    let workers = prepare(&mut world, weakness.patience);
     let shared = workers[0].borrow().shared.clone();
     world.run_for(Duration::from_secs(2));
     let mut trouble = Trouble::new(world.chance(), &HOSTS, 3);
@@ -119,10 +129,11 @@ fn each_worker(
 }
 
 /// Makes the directories, in quiet weather.
-fn prepare(world: &mut World) -> Vec<Rc<RefCell<Worker>>> {
+fn prepare(world: &mut World, metadata: Duration) -> Vec<Rc<RefCell<Worker>>> {
     let made = Rc::new(RefCell::new(Vec::new()));
-    let clients = HOSTS.map(|host| world.client(host));
-    let (first, result) = (clients[0].clone(), made.clone());
+    let patience = Patience { metadata, ..Patience::default() };
+    let clients = HOSTS.map(|host| world.patient_client(host, patience));
+    let (first, result) = (world.client(HOSTS[0]), made.clone());
     world.spawn(HOSTS[0], async move {
         let root = first.user.root().await.expect("the weather is fine");
         let shared = first.user.mkdir(Target::below(root, "shared"), 0o777).await.expect("fine");

@@ -1,0 +1,142 @@
+//! A daemon that is stuck for ever: whatever needs it ends at its deadline, whatever does not goes on.
+
+use std::time::Duration;
+
+use pvfs_client::OpenFile;
+use pvfs_sim::{Client, Command, Settings, Victim, World, seeds};
+use pvfs_wire::Errno;
+use pvfs_wire::attr::Striping;
+use pvfs_wire::ops::{OpenFlags, Target};
+
+const SLACK: Duration = Duration::from_millis(500);
+
+/// How an iod or manager is stuck.
+#[derive(Clone, Copy, Debug)]
+enum Stuck {
+    /// Its process is stopped: the kernel still takes connections and bytes.
+    Frozen,
+    /// Nothing reaches it or comes from it.
+    Unreachable,
+}
+
+impl Stuck {
+    fn begin(self, world: &mut World, victim: Victim) {
+        let host = match victim {
+            Victim::Manager => "mgr0".to_owned(),
+            Victim::Iod(iod) => format!("io{iod}"),
+        };
+        match self {
+            Self::Frozen => world.command(Command::Freeze(victim)),
+            Self::Unreachable => {
+                world.network().partition("c0", &host);
+                world.network().partition("c1", &host);
+            }
+        }
+    }
+}
+
+async fn open(client: &Client, name: &str, striping: Striping) -> OpenFile {
+    let root = client.user.root().await.expect("the manager answers");
+    let flags = OpenFlags::CREATE | OpenFlags::READ | OpenFlags::WRITE;
+    let file = client.user.open_regular(Target::below(root, name), flags, 0o600, striping).await;
+    file.expect("the manager answers")
+}
+
+/// The result and how long it took.
+async fn timed<T>(client: &Client, future: impl Future<Output = T>) -> (T, Duration) {
+    let begun = client.now();
+    let result = future.await;
+    (result, begun.until(client.now()))
+}
+
+fn is_near(time: Duration, deadline: Duration) -> bool {
+    (deadline..deadline + SLACK).contains(&(time + SLACK / 10))
+}
+
+fn each(name: &str, scenario: impl Fn(u64, Stuck)) {
+    seeds::each(name, 4, |seed| {
+        for stuck in [Stuck::Frozen, Stuck::Unreachable] {
+            scenario(seed, stuck);
+        }
+    });
+}
+
+#[test]
+fn a_stuck_iod_holds_up_its_own_data_only() {
+    each("a_stuck_iod_holds_up_its_own_data_only", |seed, stuck| {
+        let mut world = World::new(seed, Settings::default());
+        let (one, other) = (world.client("c0"), world.client("c1"));
+        world.spawn("c0", async move {
+            let file = open(&one, "wide", Striping::default()).await;
+            one.user.write_at(&file, 0, &[1; 9000], false).await.expect("nobody is stuck yet");
+            one.sleep(Duration::from_secs(20)).await;
+            let (result, time) = timed(&one, one.user.write_at(&file, 0, &[2; 9000], false)).await;
+            assert_eq!(result.map_err(|error| error.errno()), Err(Errno::ETIMEDOUT));
+            assert!(is_near(time, Duration::from_secs(30)), "a write took {time:?}");
+            let mut buffer = [0; 9000];
+            let (result, time) = timed(&one, one.user.read_at(&file, 0, &mut buffer)).await;
+            assert_eq!(result.map_err(|error| error.errno()), Err(Errno::ETIMEDOUT));
+            assert!(is_near(time, Duration::from_secs(30)), "a read took {time:?}");
+            let (_, time) = timed(&one, one.user.sync(&file)).await;
+            assert!(is_near(time, Duration::from_secs(30)), "a sync took {time:?}");
+        });
+        world.spawn("c1", async move {
+            let striping = Striping { base: Some(0), pcount: Some(1), ..Striping::default() };
+            let file = open(&other, "narrow", striping).await;
+            for round in 0..100u8 {
+                let bytes = [round];
+                let write = other.user.write_at(&file, u64::from(round), &bytes, false);
+                let (result, time) = timed(&other, write).await;
+                result.expect("this file has nothing on the stuck iod");
+                assert!(time < SLACK, "a write to another iod took {time:?}");
+                let root = other.user.root().await.expect("the manager answers");
+                let (listed, time) = timed(&other, other.user.list(root, true)).await;
+                assert_eq!(listed.expect("the manager answers").len(), 2, "a name was left out");
+                assert!(time < Duration::from_secs(3) + SLACK, "a listing took {time:?}");
+                let (space, time) = timed(&other, other.user.statfs()).await;
+                assert!(space.names.is_some() && time < Duration::from_secs(3) + SLACK);
+                other.sleep(Duration::from_secs(1)).await;
+            }
+        });
+        world.run_for(Duration::from_secs(5));
+        stuck.begin(&mut world, Victim::Iod(1));
+        world.run(Duration::from_secs(1000));
+    });
+}
+
+#[test]
+fn a_stuck_manager_holds_up_names_but_not_data() {
+    each("a_stuck_manager_holds_up_names_but_not_data", |seed, stuck| {
+        let mut world = World::new(seed, Settings::default());
+        let (one, other) = (world.client("c0"), world.client("c1"));
+        world.spawn("c0", async move {
+            let root = one.user.root().await.expect("nobody is stuck yet");
+            one.sleep(Duration::from_secs(20)).await;
+            for name in ["a", "b"] {
+                let mkdir = one.user.mkdir(Target::below(root, name), 0o700);
+                let (result, time) = timed(&one, mkdir).await;
+                assert_eq!(result.map_err(|error| error.errno()), Err(Errno::ETIMEDOUT));
+                assert!(is_near(time, Duration::from_secs(10)), "a mkdir took {time:?}");
+                let (_, time) = timed(&one, one.user.list(root, false)).await;
+                assert!(is_near(time, Duration::from_secs(10)), "a listing took {time:?}");
+            }
+            let (space, time) = timed(&one, one.user.statfs()).await;
+            assert!(space.names.is_none() && time < Duration::from_secs(3) + SLACK, "{time:?}");
+            assert!(space.iods.iter().all(Option::is_some));
+        });
+        world.spawn("c1", async move {
+            let file = open(&other, "file", Striping::default()).await;
+            for round in 0..60u8 {
+                let bytes = [round; 5000];
+                let write = other.user.write_at(&file, u64::from(round), &bytes, false);
+                let (result, time) = timed(&other, write).await;
+                result.expect("iods need no manager");
+                assert!(time < SLACK, "a write took {time:?}");
+                other.sleep(Duration::from_secs(1)).await;
+            }
+        });
+        world.run_for(Duration::from_secs(5));
+        stuck.begin(&mut world, Victim::Manager);
+        world.run(Duration::from_secs(1000));
+    });
+}
