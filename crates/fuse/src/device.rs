@@ -18,17 +18,33 @@ use rustix::net::{
 
 use crate::options::{KernelFlags, MountOptions};
 
+/// Who may use a mount, and who says so.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// All users, not only the one who mounts.
+    pub for_all: bool,
+    /// The kernel checks permissions by the attributes it has.
+    pub kernel_checks: bool,
+}
+
+impl Access {
+    fn words(self) -> impl Iterator<Item = &'static str> {
+        let words = [(self.for_all, ",allow_other"), (self.kernel_checks, ",default_permissions")];
+        words.into_iter().filter(|(wanted, _)| *wanted).map(|(_, word)| word)
+    }
+}
+
 /// Mounts, and returns the connection to the kernel.
 pub fn attach(
     directory: &Path,
     kind: &str,
     options: &MountOptions,
-    for_all: bool,
+    access: Access,
 ) -> io::Result<OwnedFd> {
     if rustix::process::geteuid().is_root() {
-        attach_by_kernel(directory, kind, options, for_all)
+        attach_by_kernel(directory, kind, options, access)
     } else {
-        attach_by_helper(directory, kind, options, for_all)
+        attach_by_helper(directory, kind, options, access)
     }
 }
 
@@ -51,18 +67,13 @@ fn attach_by_kernel(
     directory: &Path,
     kind: &str,
     options: &MountOptions,
-    for_all: bool,
+    access: Access,
 ) -> io::Result<OwnedFd> {
     let device: OwnedFd =
         OpenOptions::new().read(true).write(true).open(DEVICE).map_err(no_device)?.into();
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    let mut data = format!(
-        "fd={},rootmode=40000,user_id={uid},group_id={gid},default_permissions",
-        device.as_raw_fd()
-    );
-    if for_all {
-        data.push_str(",allow_other");
-    }
+    let mut data = format!("fd={},rootmode=40000,user_id={uid},group_id={gid}", device.as_raw_fd());
+    access.words().for_each(|word| data.push_str(word));
     let data = CString::new(data).expect("no zero byte in it");
     rustix::mount::mount(&*options.source, directory, kind, mount_flags(options), Some(&*data))?;
     Ok(device)
@@ -88,20 +99,20 @@ fn attach_by_helper(
     directory: &Path,
     kind: &str,
     options: &MountOptions,
-    for_all: bool,
+    access: Access,
 ) -> io::Result<OwnedFd> {
     let subtype = kind.strip_prefix("fuse.").unwrap_or(kind);
-    let mut words = format!("fsname={},subtype={subtype},default_permissions", options.source);
+    let mut words = format!("fsname={},subtype={subtype}", options.source);
     let flags = options.flags;
     let chosen = [
-        (for_all, ",allow_other"),
         (options.read_only, ",ro"),
         (flags.noexec, ",noexec"),
         (flags.noatime, ",noatime"),
         (flags.sync, ",sync"),
         (flags.dirsync, ",dirsync"),
     ];
-    chosen.iter().filter(|(wanted, _)| *wanted).for_each(|(_, word)| words.push_str(word));
+    let flags = chosen.into_iter().filter(|(wanted, _)| *wanted).map(|(_, word)| word);
+    access.words().chain(flags).for_each(|word| words.push_str(word));
     // Not close-on-exec, so that the helper has its end.
     let kind = (AddressFamily::UNIX, SocketType::STREAM);
     let (ours, theirs) = rustix::net::socketpair(kind.0, kind.1, SocketFlags::empty(), None)?;

@@ -39,7 +39,10 @@ impl Filesystem for KernelFilesystem {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(reply, self.log("lookup", parent, self.0.lookup(from(request), parent.0, name)));
+        self.entry(
+            reply,
+            self.log("lookup", parent, self.0.lookup(self.requester(request), parent.0, name)),
+        );
     }
 
     fn forget(&self, _request: &Request, node: INodeNo, lookups: u64) {
@@ -53,7 +56,7 @@ impl Filesystem for KernelFilesystem {
         number: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        let attr = self.0.getattr(from(request), node.0, number.is_some());
+        let attr = self.0.getattr(requester(request), node.0, number.is_some());
         self.attr(reply, self.log("getattr", node, attr));
     }
 
@@ -75,7 +78,7 @@ impl Filesystem for KernelFilesystem {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let (requester, timeout) = (from(request), self.0.options.cache.timeout());
+        let (requester, timeout) = (self.requester(request), self.0.options.cache.timeout());
         let changes = Changes { mode, uid, gid, atime, mtime };
         let Some(size) = size else {
             let changed = self.0.setattr(requester, node.0, changes);
@@ -94,7 +97,7 @@ impl Filesystem for KernelFilesystem {
     }
 
     fn readlink(&self, request: &Request, node: INodeNo, reply: ReplyData) {
-        match self.log("readlink", node, self.0.readlink(from(request), node.0)) {
+        match self.log("readlink", node, self.0.readlink(self.requester(request), node.0)) {
             Ok(path) => reply.data(&path),
             Err(error) => reply.error(kernel_errno(&error)),
         }
@@ -110,7 +113,7 @@ impl Filesystem for KernelFilesystem {
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let made = self.0.mknod(from(request), parent.0, name, mode, rdev);
+        let made = self.0.mknod(self.requester(request), parent.0, name, mode, rdev);
         self.entry(reply, self.log("mknod", parent, made));
     }
 
@@ -123,16 +126,22 @@ impl Filesystem for KernelFilesystem {
         _umask: u32,
         reply: ReplyEntry,
     ) {
-        let made = self.0.mkdir(from(request), parent.0, name, mode);
+        let made = self.0.mkdir(self.requester(request), parent.0, name, mode);
         self.entry(reply, self.log("mkdir", parent, made));
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.log("unlink", parent, self.0.unlink(from(request), parent.0, name)));
+        empty(
+            reply,
+            self.log("unlink", parent, self.0.unlink(self.requester(request), parent.0, name)),
+        );
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.log("rmdir", parent, self.0.rmdir(from(request), parent.0, name)));
+        empty(
+            reply,
+            self.log("rmdir", parent, self.0.rmdir(self.requester(request), parent.0, name)),
+        );
     }
 
     fn symlink(
@@ -143,7 +152,7 @@ impl Filesystem for KernelFilesystem {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let made = self.0.symlink(from(request), parent.0, name, target);
+        let made = self.0.symlink(self.requester(request), parent.0, name, target);
         self.entry(reply, self.log("symlink", parent, made));
     }
 
@@ -158,7 +167,7 @@ impl Filesystem for KernelFilesystem {
         reply: ReplyEmpty,
     ) {
         let (old, new) = ((parent.0, name), (new_parent.0, new_name));
-        let moved = self.0.rename(from(request), old, new, flags.bits());
+        let moved = self.0.rename(self.requester(request), old, new, flags.bits());
         empty(reply, self.log("rename", parent, moved));
     }
 
@@ -170,12 +179,12 @@ impl Filesystem for KernelFilesystem {
         name: &OsStr,
         reply: ReplyEntry,
     ) {
-        let made = self.0.link(from(request), node.0, parent.0, name);
+        let made = self.0.link(self.requester(request), node.0, parent.0, name);
         self.entry(reply, self.log("link", node, made));
     }
 
     fn open(&self, request: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let (requester, flags) = (from(request), open_flags(flags.0));
+        let (requester, flags) = (self.requester(request), open_flags(flags.0));
         let open = move |mounted: &Arc<Mounted>| match mounted.open(requester, node.0, flags) {
             Ok(opened) => reply.opened(opened.number, opened.caching),
             Err(error) => reply.error(kernel_errno(&error)),
@@ -193,7 +202,7 @@ impl Filesystem for KernelFilesystem {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let (requester, flags) = (from(request), open_flags(flags));
+        let (requester, flags) = (self.requester(request), open_flags(flags));
         let (name, timeout) = (name.to_owned(), self.0.options.cache.timeout());
         let create = move |mounted: &Arc<Mounted>| match mounted
             .create(requester, parent.0, &name, mode, flags)
@@ -218,7 +227,7 @@ impl Filesystem for KernelFilesystem {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let requester = from(request);
+        let requester = self.requester(request);
         let transfer = Transfer { requester, number, offset, sync: false, kill_privileges: false };
         self.0.with_data(move |mounted| match mounted.read(transfer, bytes) {
             Ok(data) => reply.data(&data),
@@ -240,7 +249,8 @@ impl Filesystem for KernelFilesystem {
     ) {
         let sync = open_flags(flags.0).intersects(OFlags::DSYNC | OFlags::SYNC);
         let kill_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let transfer = Transfer { requester: from(request), number, offset, sync, kill_privileges };
+        let transfer =
+            Transfer { requester: self.requester(request), number, offset, sync, kill_privileges };
         // The data lie in the reading thread's buffer: they are copied only if another thread takes over.
         if let Some(_inline) = self.0.data.inline() {
             return written(reply, data.len(), self.0.write(transfer, data));
@@ -259,7 +269,7 @@ impl Filesystem for KernelFilesystem {
         owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        empty(reply, self.0.flush(from(request), node.0, number, owner.0));
+        empty(reply, self.0.flush(self.requester(request), node.0, number, owner.0));
     }
 
     fn release(
@@ -284,12 +294,12 @@ impl Filesystem for KernelFilesystem {
         _datasync: bool,
         reply: ReplyEmpty,
     ) {
-        let requester = from(request);
+        let requester = self.requester(request);
         self.0.with_data(move |mounted| empty(reply, mounted.fsync(requester, number)));
     }
 
     fn opendir(&self, request: &Request, node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.0.opendir(from(request), node.0) {
+        match self.0.opendir(self.requester(request), node.0) {
             Ok(number) => reply.opened(number, FopenFlags::empty()),
             Err(error) => reply.error(kernel_errno(&error)),
         }
@@ -303,7 +313,7 @@ impl Filesystem for KernelFilesystem {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let listed = self.0.readdir(from(request), number, offset, &mut reply);
+        let listed = self.0.readdir(self.requester(request), number, offset, &mut reply);
         match self.log("readdir", node, listed) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(kernel_errno(&error)),
@@ -318,7 +328,7 @@ impl Filesystem for KernelFilesystem {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let listed = self.0.readdirplus(from(request), number, offset, &mut reply);
+        let listed = self.0.readdirplus(self.requester(request), number, offset, &mut reply);
         match self.log("readdirplus", node, listed) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(kernel_errno(&error)),
@@ -343,7 +353,7 @@ impl Filesystem for KernelFilesystem {
     }
 
     fn statfs(&self, request: &Request, node: INodeNo, reply: ReplyStatfs) {
-        match self.log("statfs", node, self.0.statfs(from(request))) {
+        match self.log("statfs", node, self.0.statfs(self.requester(request))) {
             Ok((space, names)) => reply.statfs(
                 space.total_bytes / FRAGMENT_BYTES,
                 space.free_bytes / FRAGMENT_BYTES,
@@ -368,7 +378,7 @@ impl Filesystem for KernelFilesystem {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        empty(reply, self.0.setxattr(from(request), node.0, name, value, flags));
+        empty(reply, self.0.setxattr(self.requester(request), node.0, name, value, flags));
     }
 
     fn getxattr(
@@ -379,20 +389,19 @@ impl Filesystem for KernelFilesystem {
         room: u32,
         reply: ReplyXattr,
     ) {
-        xattr(reply, room, self.0.getxattr(from(request), node.0, name));
+        xattr(reply, room, self.0.getxattr(self.requester(request), node.0, name));
     }
 
     fn listxattr(&self, request: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
-        xattr(reply, room, self.0.listxattr(from(request), node.0));
+        xattr(reply, room, self.0.listxattr(self.requester(request), node.0));
     }
 
     fn removexattr(&self, request: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.0.removexattr(from(request), node.0, name));
+        empty(reply, self.0.removexattr(self.requester(request), node.0, name));
     }
 
-    /// Never asked: the kernel checks permissions by the attributes.
-    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
-        reply.ok();
+    fn access(&self, request: &Request, node: INodeNo, wanted: AccessFlags, reply: ReplyEmpty) {
+        empty(reply, self.0.access(self.requester(request), node.0, wanted.bits()));
     }
 
     fn getlk(
@@ -409,7 +418,7 @@ impl Filesystem for KernelFilesystem {
     ) {
         let family = LockFamily::Range;
         let wanted = WantedLock { number, family, owner: owner.0, pid, kind, start, last };
-        match self.0.getlk(from(request), wanted) {
+        match self.0.getlk(self.requester(request), wanted) {
             Ok(Some(held)) => {
                 let last = locks::kernel_end(held.end);
                 reply.locked(held.start, last, locks::number(held.kind), held.pid);
@@ -434,7 +443,7 @@ impl Filesystem for KernelFilesystem {
     ) {
         let family = flock::family(request);
         let wanted = WantedLock { number, family, owner: owner.0, pid, kind, start, last };
-        self.0.setlk(from(request), wanted, sleep, reply);
+        self.0.setlk(self.requester(request), wanted, sleep, reply);
     }
 
     fn ioctl(
@@ -478,7 +487,7 @@ impl Filesystem for KernelFilesystem {
         if mode != 0 {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        let (requester, end) = (from(request), offset.saturating_add(bytes));
+        let (requester, end) = (self.requester(request), offset.saturating_add(bytes));
         self.0
             .with_data(move |mounted| empty(reply, mounted.extend(requester, node.0, number, end)));
     }
@@ -507,6 +516,12 @@ impl Filesystem for KernelFilesystem {
 }
 
 impl KernelFilesystem {
+    /// Who asks. Whatever their thread was told last belongs to an earlier system call.
+    fn requester(&self, request: &Request) -> Requester {
+        self.0.recent.forget(request.pid());
+        requester(request)
+    }
+
     fn entry(&self, reply: ReplyEntry, found: Result<Attr>) {
         match found {
             Ok(attr) => {
@@ -543,7 +558,7 @@ impl KernelFilesystem {
     }
 }
 
-fn from(request: &Request) -> Requester {
+fn requester(request: &Request) -> Requester {
     Requester { uid: request.uid(), gid: request.gid(), pid: request.pid() }
 }
 

@@ -1,8 +1,9 @@
 //! On whose behalf a request is made.
 //!
-//! The kernel tells user and primary group, not the supplementary groups; those are read from /proc and
-//! believed for a second. A refusal by groups that were not read for this very request is not believed:
-//! they are read again, and if they have changed the request is tried once more.
+//! The kernel tells user and primary group, not the supplementary groups; those are read from /proc, each
+//! time if it is the manager's check alone that counts. Where the kernel checks too, and knows the groups,
+//! they are believed for a second; a refusal by groups that were not read for this very request is not
+//! believed: they are read again, and if they have changed the request is tried once more.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,6 +15,8 @@ use pvfs_client::{Error, Filesystem, Result, User};
 use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
 use pvfs_wire::token::SessionRights;
+
+use crate::options::Cache;
 
 /// Who asks, as the kernel says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash)]
@@ -38,6 +41,7 @@ pub enum Identities {
 pub struct Users {
     filesystem: Arc<Filesystem<Blocking>>,
     issuer: Issuer,
+    believed: Duration,
     groups: Mutex<HashMap<Requester, Groups>>,
     users: Mutex<HashMap<Identity, User<Blocking>>>,
 }
@@ -50,10 +54,15 @@ struct Groups {
 
 impl Identities {
     /// Whoever holds the cluster key may vouch for every user of this node; an agent vouches for its caller.
-    pub fn new(filesystem: Arc<Filesystem<Blocking>>, issuer: Issuer) -> Result<Self> {
+    pub fn new(
+        filesystem: Arc<Filesystem<Blocking>>,
+        issuer: Issuer,
+        cache: Cache,
+    ) -> Result<Self> {
         if let Issuer::Key { .. } = issuer {
+            let believed = if kernel_checks(&issuer, cache) { BELIEVED } else { Duration::ZERO };
             let (groups, users) = (Mutex::default(), Mutex::default());
-            return Ok(Self::Each(Box::new(Users { filesystem, issuer, groups, users })));
+            return Ok(Self::Each(Box::new(Users { filesystem, issuer, believed, groups, users })));
         }
         let principal = issuer.principal(Identity::of_process(), SessionRights::NONE)?;
         Ok(Self::Mounter(User::new(filesystem, principal)))
@@ -75,6 +84,14 @@ impl Identities {
     pub fn user(&self, requester: Requester) -> Result<User<Blocking>> {
         self.act(requester, |user| Ok(user.clone()))
     }
+}
+
+/// Whether the kernel is to check permissions by the attributes it has. For that it asks for those of every
+/// directory on a path, which are one message each if nothing may be remembered; the manager checks each
+/// request anyway. But a name that the kernel remembers never gets to the manager, and where everything is
+/// done as one user the manager cannot tell who asks.
+pub fn kernel_checks(issuer: &Issuer, cache: Cache) -> bool {
+    cache != Cache::None || !matches!(issuer, Issuer::Key { .. })
 }
 
 impl Users {
@@ -99,7 +116,7 @@ impl Users {
             return (Vec::new(), true);
         }
         let known = lock(&self.groups).get(&requester).cloned();
-        match known.filter(|known| known.read_at.elapsed() < BELIEVED) {
+        match known.filter(|known| known.read_at.elapsed() < self.believed) {
             Some(known) => (known.gids, false),
             None => (self.read_groups(requester), true),
         }
@@ -107,9 +124,12 @@ impl Users {
 
     fn read_groups(&self, requester: Requester) -> Vec<u32> {
         let gids = groups_of(requester.pid);
+        if self.believed.is_zero() {
+            return gids;
+        }
         let mut all = lock(&self.groups);
         if all.len() >= REQUESTERS_MAX {
-            all.retain(|_, groups| groups.read_at.elapsed() < BELIEVED);
+            all.retain(|_, groups| groups.read_at.elapsed() < self.believed);
         }
         if all.len() >= REQUESTERS_MAX {
             all.clear();
@@ -178,7 +198,7 @@ mod tests {
         let issuer =
             Issuer::Key { ring: KeyRing::new(&[[0; 32]]), lifetime: Duration::from_secs(600) };
         let (groups, users) = (Mutex::default(), Mutex::default());
-        Users { filesystem, issuer, groups, users }
+        Users { filesystem, issuer, believed: BELIEVED, groups, users }
     }
 
     fn requester(uid: u32) -> Requester {
@@ -228,6 +248,15 @@ mod tests {
         });
         assert_eq!((outcome, *tried.borrow()), (Ok(()), 2));
         assert!(known(&users).iter().any(|identity| identity.gids == groups_of(asker.pid)));
+    }
+
+    #[test]
+    fn groups_given_up_count_no_more_when_only_the_manager_checks() {
+        let users = Users { believed: Duration::ZERO, ..users() };
+        let asker = requester(1000);
+        believe(&users, asker, &[7, 8, 9]);
+        users.act(asker, |_| Ok(())).unwrap();
+        assert_eq!(known(&users)[0].gids, groups_of(asker.pid));
     }
 
     #[test]

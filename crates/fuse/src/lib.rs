@@ -29,6 +29,7 @@ mod mounted;
 mod nodes;
 mod ops;
 pub mod options;
+mod recent;
 pub mod session;
 mod signals;
 mod silence;

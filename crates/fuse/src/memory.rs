@@ -12,15 +12,15 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation,
-    INodeNo, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::OFlags;
 
 use crate::kernel::{agree, caching, open_flags};
-use crate::options::MountOptions;
+use crate::options::{Cache, MountOptions};
 use crate::session::{MountError, Session, mount_point, serve};
 use crate::table::KIND_MEMORY;
 
@@ -53,7 +53,8 @@ struct Names {
 /// Mounts an empty in-memory file system.
 pub fn mount_memory(directory: &Path, options: MountOptions) -> Result<Session, MountError> {
     let directory = mount_point(directory)?;
-    serve(MemoryFs::new(options.clone()), directory, KIND_MEMORY, &options)
+    let checks = options.cache != Cache::None;
+    serve(MemoryFs::new(options.clone()), directory, KIND_MEMORY, &options, checks)
 }
 
 impl MemoryFs {
@@ -280,6 +281,10 @@ impl Filesystem for MemoryFs {
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         self.attr(reply, self.node(number).map(|node| node.attr()));
+    }
+
+    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
+        reply.ok();
     }
 
     fn setattr(

@@ -19,10 +19,11 @@ use pvfs_wire::ops::Target;
 use crate::attributes::silent_server;
 use crate::directory::OpenDirectory;
 use crate::handles::{Handles, OpenEntry};
-use crate::identity::{Identities, Requester};
+use crate::identity::{Identities, Requester, kernel_checks};
 use crate::locks::Owners;
 use crate::nodes::Nodes;
 use crate::options::MountOptions;
+use crate::recent::Recent;
 use crate::signals;
 use crate::silence::Silence;
 use crate::workers::Workers;
@@ -32,7 +33,10 @@ pub struct Mounted {
     pub filesystem: Arc<Filesystem<Blocking>>,
     pub options: MountOptions,
     pub identities: Identities,
+    /// Whether the kernel checks permissions too.
+    pub kernel_checks: bool,
     pub nodes: Nodes,
+    pub recent: Recent,
     pub silence: Silence,
     pub files: Handles<OpenEntry>,
     pub directories: Handles<OpenDirectory>,
@@ -53,13 +57,16 @@ impl Mounted {
         issuer: Issuer,
         options: MountOptions,
     ) -> Result<Self> {
-        let identities = Identities::new(filesystem.clone(), issuer)?;
+        let kernel_checks = kernel_checks(&issuer, options.cache);
+        let identities = Identities::new(filesystem.clone(), issuer, options.cache)?;
         let me = Requester::of_process();
         let root = identities.act(me, |user| block_on(user.root()))?;
         let reserved = (options.threads / 3).max(1);
         Ok(Self {
             identities,
+            kernel_checks,
             nodes: Nodes::new(root),
+            recent: Recent::default(),
             silence: Silence::default(),
             files: Handles::default(),
             directories: Handles::default(),

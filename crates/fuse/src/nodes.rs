@@ -143,11 +143,12 @@ impl Nodes {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use pvfs_wire::attr::FileKind;
 
-    fn attr(object: u64) -> Attr {
+    /// A quiet file.
+    pub fn attr(object: u64) -> Attr {
         Attr {
             handle: Handle { fsid: 1, generation: 2, object },
             kind: FileKind::Regular,

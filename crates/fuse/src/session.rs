@@ -11,7 +11,7 @@ use pvfs_client::Filesystem;
 use pvfs_client::credentials::Issuer;
 use pvfs_net::blocking::Blocking;
 
-use crate::device::{attach, detach};
+use crate::device::{Access, attach, detach};
 use crate::filesystem::KernelFilesystem;
 use crate::mounted::Mounted;
 use crate::options::MountOptions;
@@ -81,7 +81,8 @@ pub fn mount(
     let directory = mount_point(directory)?;
     // The kernel calls init only when it is mounted, so whatever can fail is done before.
     let mounted = Arc::new(Mounted::new(filesystem, issuer, options.clone())?);
-    serve(KernelFilesystem(mounted), directory, table::KIND, &options)
+    let checks = mounted.kernel_checks;
+    serve(KernelFilesystem(mounted), directory, table::KIND, &options, checks)
 }
 
 /// Mounts any file system of this binding: what [`mount`] does, and in-memory ones for measuring.
@@ -90,12 +91,14 @@ pub(crate) fn serve(
     directory: PathBuf,
     kind: &str,
     options: &MountOptions,
+    kernel_checks: bool,
 ) -> Result<Session, MountError> {
     let is_root = rustix::process::geteuid().is_root();
     let for_all = options.allow_other.unwrap_or(is_root);
     let refused =
         |error| MountError::Kernel { action: "mount", directory: directory.clone(), error };
-    let device = attach(&directory, kind, options, for_all).map_err(refused)?;
+    let access = Access { for_all, kernel_checks };
+    let device = attach(&directory, kind, options, access).map_err(refused)?;
     let acl = if for_all { SessionACL::All } else { SessionACL::Owner };
     let mut config = Config::default();
     config.n_threads = Some(options.threads);

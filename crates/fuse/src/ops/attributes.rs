@@ -4,7 +4,7 @@ use fuser::TimeOrNow;
 use pvfs_client::Result;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Attr;
-use pvfs_wire::ops::{FilesystemStat, SetAttr, StoreStat};
+use pvfs_wire::ops::{AccessBits, FilesystemStat, SetAttr, StoreStat};
 
 use crate::attributes::set_time;
 use crate::identity::Requester;
@@ -30,7 +30,21 @@ impl Mounted {
     /// an old size would be taken for the end of the file.
     pub fn getattr(&self, requester: Requester, node: u64, reading: bool) -> Result<Attr> {
         let target = self.object(node)?;
-        if reading { self.stat_exactly(requester, &target) } else { self.stat(requester, &target) }
+        match self.recent.take(requester.pid, node) {
+            Some(attr) if !reading => Ok(attr),
+            _ if reading => self.stat_exactly(requester, &target),
+            _ => self.stat(requester, &target),
+        }
+    }
+
+    /// access(2) and chdir(2), where the kernel does not check by itself.
+    pub fn access(&self, requester: Requester, node: u64, wanted: i32) -> Result<()> {
+        let target = &self.object(node)?;
+        let wanted = AccessBits::from_bits(wanted as u32 & ACCESS_BITS).unwrap_or(AccessBits::NONE);
+        self.act(
+            requester,
+            |user| async move { user.check_access(target.clone(), false, wanted).await },
+        )
     }
 
     /// chmod, chown, utimens; truncation is [`Mounted::resize`].
@@ -75,3 +89,6 @@ impl Changes {
 
 /// What is said of names when the manager does not answer.
 const NO_FIGURES: FilesystemStat = FilesystemStat { files: 0, files_free: 0, purging: 0 };
+
+/// `R_OK | W_OK | X_OK`, which the wire counts alike.
+const ACCESS_BITS: u32 = 7;

@@ -17,7 +17,9 @@ impl Mounted {
     /// The object of a name; the kernel refers to it from now on.
     pub fn lookup(&self, requester: Requester, parent: u64, name: &OsStr) -> Result<Attr> {
         let target = self.below(parent, name)?;
-        self.named(self.stat(requester, &target)?)
+        let attr = self.named(self.stat(requester, &target)?)?;
+        self.recent.told(requester.pid, &attr);
+        Ok(attr)
     }
 
     /// mkdir(2); `mode` as the kernel gives it, without the umask's bits.
