@@ -1,0 +1,125 @@
+//! Bytes that must never change while the wire's version stays: other programs may have been built on them.
+
+use pvfs_layout::Regions;
+use pvfs_wire::attr::Striping;
+use pvfs_wire::ops::*;
+use pvfs_wire::{Errno, Handle, Header, Operation, Sequence, Wire};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn check<T: Wire + PartialEq + std::fmt::Debug>(value: &T, expected: &[&str]) {
+    assert_eq!(hex(&value.to_bytes()), expected.concat(), "{value:?}");
+}
+
+fn file() -> Handle {
+    Handle { fsid: 1, generation: 2, object: 0x0102_0304 }
+}
+
+fn access(token: Option<&[u8]>) -> Access {
+    Access { number: 7, token: token.map(Into::into) }
+}
+
+fn regions() -> Regions {
+    Regions::contiguous(4096, 100).expect("a small range")
+}
+
+fn hello() -> Hello {
+    Hello {
+        version_min: 1,
+        version_max: 1,
+        client: 0x1122,
+        lane: 1,
+        incarnation: 2,
+        fsid: 1,
+        nonce: [0xab; 32],
+        software: "x".into(),
+    }
+}
+
+#[test]
+fn read_and_write() {
+    let read = Read { access: access(Some(b"tok")), slot: 3, regions: regions() };
+    let place = ["03000000", "01", "0010000000000000", "6400000000000000"];
+    check(&read, &["07000000", "01", "03000000", "746f6b", &place.concat()]);
+    let write = Write { access: access(None), slot: 3, regions: regions(), sync: true };
+    check(&write, &["07000000", "00", &place.concat(), "01"]);
+}
+
+#[test]
+fn open_and_stat() {
+    let target = Target::below(file(), "a/b");
+    let named = ["01000000", "02000000", "0403020100000000", "03000000", "612f62"].concat();
+    let open = Open {
+        target: target.clone(),
+        flags: OpenFlags::READ | OpenFlags::CREATE,
+        mode: 0o644,
+        striping: Striping { pcount: Some(2), ..Striping::default() },
+        open: 9,
+    };
+    check(
+        &open,
+        &[&named, "05000000", "a4010000", "00", "0102000000", "00", "00", "0900000000000000"],
+    );
+    check(&Stat { target, follow: true, placement: false }, &[&named, "01", "00"]);
+}
+
+#[test]
+fn greeting() {
+    let numbers = ["2211000000000000", "01000000", "0200000000000000", "01000000"].concat();
+    check(&hello(), &["0101", &numbers, &"ab".repeat(32), "01000000", "78"]);
+}
+
+#[test]
+fn headers() {
+    let header = Header {
+        session: 5,
+        sequence: Sequence { slot: 1, count: 2 },
+        timeout_ms: 10_000,
+        map_version: 3,
+        data_bytes: 4,
+        data_crc: Some(0xdead_beef),
+        ..Header::request(Read::CODE, 77)
+    };
+    let request = [
+        "50564653",
+        "01",
+        "00",
+        "0102",
+        "4d00000000000000",
+        "3f000000",
+        "04000000",
+        "00000000",
+        "0100",
+        "0000",
+        "05000000",
+        "03000000",
+        "0200000000000100",
+        "10270000",
+        "307ae54e",
+        "efbeadde",
+        "747587b2",
+    ];
+    assert_eq!(hex(&header.with_body(&hello().to_bytes()).encode()), request.concat());
+    let reply = [
+        "50564653",
+        "01",
+        "01",
+        "0102",
+        "4d00000000000000",
+        "00000000",
+        "00000000",
+        "02000000",
+        "0000",
+        "0000",
+        "00000000",
+        "00000000",
+        "0000000000000000",
+        "00000000",
+        "00000000",
+        "00000000",
+        "270245bd",
+    ];
+    assert_eq!(hex(&header.reply(Errno::ENOENT).encode()), reply.concat());
+}
