@@ -102,7 +102,8 @@ fn attach_by_helper(
     access: Access,
 ) -> io::Result<OwnedFd> {
     let subtype = kind.strip_prefix("fuse.").unwrap_or(kind);
-    let mut words = format!("fsname={},subtype={subtype}", options.source);
+    let source = options.source.replace('\\', "\\\\").replace(',', "\\,");
+    let mut words = format!("fsname={source},subtype={subtype}");
     let flags = options.flags;
     let chosen = [
         (options.read_only, ",ro"),

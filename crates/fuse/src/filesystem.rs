@@ -56,8 +56,15 @@ impl Filesystem for KernelFilesystem {
         number: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        let attr = self.0.getattr(requester(request), node.0, number.is_some());
-        self.attr(reply, self.log("getattr", node, attr));
+        let (requester, timeout) = (requester(request), self.0.options.cache.timeout());
+        if number.is_none() {
+            let attr = self.0.getattr(requester, node.0);
+            return self.attr(reply, self.log("getattr", node, attr));
+        }
+        self.0.with_data(move |mounted| match mounted.getattr_exactly(requester, node.0) {
+            Ok(attr) => reply.attr(&timeout, &file_attr(&attr)),
+            Err(error) => reply.error(kernel_errno(&error)),
+        });
     }
 
     fn setattr(
@@ -352,8 +359,9 @@ impl Filesystem for KernelFilesystem {
         reply.ok();
     }
 
-    fn statfs(&self, request: &Request, node: INodeNo, reply: ReplyStatfs) {
-        match self.log("statfs", node, self.0.statfs(self.requester(request))) {
+    fn statfs(&self, request: &Request, _node: INodeNo, reply: ReplyStatfs) {
+        let requester = self.requester(request);
+        self.0.with_data(move |mounted| match mounted.statfs(requester) {
             Ok((space, names)) => reply.statfs(
                 space.total_bytes / FRAGMENT_BYTES,
                 space.free_bytes / FRAGMENT_BYTES,
@@ -365,7 +373,7 @@ impl Filesystem for KernelFilesystem {
                 FRAGMENT_BYTES as u32,
             ),
             Err(error) => reply.error(kernel_errno(&error)),
-        }
+        });
     }
 
     fn setxattr(

@@ -1,8 +1,8 @@
 //! What programs have open: numbers that the kernel repeats with each request.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use fuser::FileHandle;
 use pvfs_client::{OpenFile, User};
@@ -27,6 +27,21 @@ pub struct OpenEntry {
     pub sync: bool,
     /// Each write goes to the end (O_APPEND).
     pub append: bool,
+    /// Who asked for byte-range locks through it. A process gives its own up when it closes any descriptor of
+    /// the file; those that belong to the open file itself (F_OFD_SETLK) go with the last one, unannounced.
+    pub range_owners: Mutex<HashSet<u64>>,
+}
+
+impl OpenEntry {
+    /// Notes somebody who asks for a byte-range lock.
+    pub fn note_range_owner(&self, owner: u64) {
+        self.range_owners.lock().expect(NO_PANIC).insert(owner);
+    }
+
+    /// Those who asked.
+    pub fn take_range_owners(&self) -> HashSet<u64> {
+        std::mem::take(&mut self.range_owners.lock().expect(NO_PANIC))
+    }
 }
 
 impl<T> Default for Handles<T> {

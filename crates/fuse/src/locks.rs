@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pvfs_wire::Errno;
 use pvfs_wire::ops::LockKind;
@@ -12,7 +12,16 @@ use pvfs_wire::ops::LockKind;
 #[derive(Default)]
 pub struct Owners {
     ranges: Mutex<HashSet<(u64, u64)>>,
-    waiting: AtomicUsize,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// A program that waits for a lock, until dropped.
+pub struct Waiting(Arc<AtomicUsize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Owners {
@@ -27,13 +36,9 @@ impl Owners {
     }
 
     /// One more program waits for a lock.
-    pub fn begin_waiting(&self) {
+    pub fn begin_waiting(&self) -> Waiting {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// One less does.
-    pub fn end_waiting(&self) {
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        Waiting(self.waiting.clone())
     }
 
     /// Whether more wait than can be at the manager at once, so that they take turns.

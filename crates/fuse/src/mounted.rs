@@ -20,7 +20,7 @@ use crate::attributes::silent_server;
 use crate::directory::OpenDirectory;
 use crate::handles::{Handles, OpenEntry};
 use crate::identity::{Identities, Requester, kernel_checks};
-use crate::locks::Owners;
+use crate::locks::{Owners, WAITING_AT_ONCE};
 use crate::nodes::Nodes;
 use crate::options::MountOptions;
 use crate::recent::Recent;
@@ -72,9 +72,11 @@ impl Mounted {
             directories: Handles::default(),
             owners: Owners::default(),
             buffers: Pool::new(),
-            data: Workers::new("pvfs-data", DATA_THREADS_MAX, options.threads - reserved),
-            waiting: Workers::new("pvfs-lock", crate::locks::WAITING_AT_ONCE, 0),
-            closing: Workers::new("pvfs-close", CLOSING_THREADS_MAX, 0),
+            data: Workers::new("pvfs-data", DATA_THREADS_MAX, DATA_QUEUE_MAX)
+                .with_inline(options.threads - reserved),
+            waiting: Workers::new("pvfs-lock", WAITING_AT_ONCE, LOCK_QUEUE_MAX),
+            // What is closed was opened: nothing else bounds it, and none may be lost.
+            closing: Workers::new("pvfs-close", CLOSING_THREADS_MAX, usize::MAX),
             filesystem,
             options,
         })
@@ -194,5 +196,11 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// Data requests under way at once, besides those of the reading threads.
 const DATA_THREADS_MAX: usize = 64;
+
+/// Data requests that wait for a thread; a write among them holds up to 1 MiB.
+const DATA_QUEUE_MAX: usize = 256;
+
+/// Programs that wait for a lock.
+const LOCK_QUEUE_MAX: usize = 1 << 14;
 
 const CLOSING_THREADS_MAX: usize = 4;

@@ -23,6 +23,7 @@ pub struct Inline(Arc<AtomicUsize>);
 struct Shared {
     name: &'static str,
     threads_max: usize,
+    queue_max: usize,
     state: Mutex<State>,
     work: Condvar,
     idle: Condvar,
@@ -38,11 +39,17 @@ struct State {
 type Job = Box<dyn FnOnce() + Send>;
 
 impl Workers {
-    /// A pool of at most `threads_max` threads; `inline_max` of the callers' threads may wait besides.
-    pub fn new(name: &'static str, threads_max: usize, inline_max: usize) -> Self {
+    /// A pool of at most `threads_max` threads, for which at most `queue_max` jobs wait.
+    pub fn new(name: &'static str, threads_max: usize, queue_max: usize) -> Self {
         let (state, work, idle) = (Mutex::default(), Condvar::new(), Condvar::new());
-        let shared = Arc::new(Shared { name, threads_max, state, work, idle });
-        Self { shared, inline: Arc::default(), inline_max }
+        let shared = Arc::new(Shared { name, threads_max, queue_max, state, work, idle });
+        Self { shared, inline: Arc::default(), inline_max: 0 }
+    }
+
+    /// The like; `inline_max` of the callers' threads may do long requests besides.
+    #[must_use]
+    pub fn with_inline(self, inline_max: usize) -> Self {
+        Self { inline_max, ..self }
     }
 
     /// Whether the calling thread may carry out a long request itself.
@@ -52,10 +59,11 @@ impl Workers {
         (before < self.inline_max).then_some(permit)
     }
 
-    /// Has a job done by a thread of the pool. A queue that is full drops the job, which answers EIO.
+    /// Has a job done by a thread of the pool. A queue that is full drops the job, and with it the reply it
+    /// holds, which the kernel then hears of as EIO.
     pub fn spawn(&self, job: impl FnOnce() + Send + 'static) {
         let mut state = self.shared.lock();
-        if state.queue.len() >= QUEUE_MAX {
+        if state.queue.len() >= self.shared.queue_max {
             return;
         }
         state.queue.push_back(Box::new(job));
@@ -127,9 +135,6 @@ const NO_PANIC: &str = "no code panics while it holds the queue";
 /// How long a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Requests that wait for a thread; a write among them holds up to 1 MiB.
-const QUEUE_MAX: usize = 1024;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,7 +142,7 @@ mod tests {
 
     #[test]
     fn every_job_is_done() {
-        let workers = Workers::new("test", 4, 0);
+        let workers = Workers::new("test", 4, usize::MAX);
         let done = Arc::new(AtomicUsize::new(0));
         for _ in 0..500 {
             let done = done.clone();
@@ -152,7 +157,7 @@ mod tests {
     /// All of them wait for one another: with a thread fewer this would never end.
     #[test]
     fn the_pool_grows_to_its_limit() {
-        let workers = Workers::new("test", 8, 0);
+        let workers = Workers::new("test", 8, usize::MAX);
         let barrier = Arc::new(Barrier::new(8));
         for _ in 0..8 {
             let barrier = barrier.clone();
@@ -165,8 +170,31 @@ mod tests {
     }
 
     #[test]
+    fn a_full_queue_drops_what_comes_beyond() {
+        let workers = Workers::new("test", 1, 3);
+        let barrier = Arc::new(Barrier::new(2));
+        let held = barrier.clone();
+        workers.spawn(move || {
+            held.wait();
+        });
+        while !workers.shared.lock().queue.is_empty() {
+            thread::yield_now();
+        }
+        let done = Arc::new(AtomicUsize::new(0));
+        for _ in 0..10 {
+            let done = done.clone();
+            workers.spawn(move || {
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        barrier.wait();
+        workers.drain(Duration::from_secs(10));
+        assert_eq!(done.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
     fn only_so_many_callers_may_wait() {
-        let workers = Workers::new("test", 1, 2);
+        let workers = Workers::new("test", 1, 0).with_inline(2);
         let first = workers.inline().unwrap();
         let second = workers.inline().unwrap();
         assert!(workers.inline().is_none());

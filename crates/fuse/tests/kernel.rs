@@ -208,14 +208,16 @@ fn transfer_figures(mount: &Mount) -> String {
     drop((create, file));
     let mut buffer = vec![0; 1 << 20];
     let cold = OpenOptions::new().read(true).open(&path).unwrap();
-    rustix::fs::fadvise(&cold, 0, None, rustix::fs::Advice::DontNeed).unwrap();
-    let mut read = || {
+    let mut read = |fresh: bool| {
+        if fresh {
+            rustix::fs::fadvise(&cold, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        }
         for offset in (0..FILE_BYTES).step_by(1 << 20) {
             cold.read_exact_at(&mut buffer, offset as u64).unwrap();
         }
     };
-    let first = rate(FILE_BYTES, &mut read);
-    let again = rate(FILE_BYTES, &mut read);
+    let first = rate(FILE_BYTES, || read(true));
+    let again = rate(FILE_BYTES, || read(false));
     let bypass = File::options().read(true).custom_flags(O_DIRECT).open(&path).unwrap();
     let page = 4096;
     let mut aligned = vec![0; (1 << 20) + page];

@@ -42,10 +42,10 @@ pub fn serve(plan: &Plan, context: &Context, ready: impl FnOnce()) -> Result<(),
     let filesystem = filesystem.map_err(|error| failure("cannot use the file system", &error))?;
     let mounted = pvfs_fuse::mount(filesystem, issuer, &plan.directory, plan.options.clone());
     let session = mounted.map_err(|error| mount_failure(&error))?;
-    tracing::info!(directory = %session.directory().display(), "mounted");
     unmount_when_told(&session)?;
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     ready();
+    tracing::info!(directory = %session.directory().display(), "mounted");
     let served = session.join();
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     served.map_err(|error| Failure::io("the mount ended", &error))

@@ -26,15 +26,17 @@ pub struct Changes {
 }
 
 impl Mounted {
-    /// stat(2). The kernel names an open file when it is about to read near the end of what it knows: then
+    /// stat(2)
+    pub fn getattr(&self, requester: Requester, node: u64) -> Result<Attr> {
+        let told = self.recent.take(requester.pid, node);
+        told.map_or_else(|| self.stat(requester, &self.object(node)?), Ok)
+    }
+
+    /// What the kernel asks, naming an open file, when it is about to read near the end of what it knows:
     /// an old size would be taken for the end of the file.
-    pub fn getattr(&self, requester: Requester, node: u64, reading: bool) -> Result<Attr> {
-        let target = self.object(node)?;
-        match self.recent.take(requester.pid, node) {
-            Some(attr) if !reading => Ok(attr),
-            _ if reading => self.stat_exactly(requester, &target),
-            _ => self.stat(requester, &target),
-        }
+    pub fn getattr_exactly(&self, requester: Requester, node: u64) -> Result<Attr> {
+        self.recent.forget(requester.pid);
+        self.stat_exactly(requester, &self.object(node)?)
     }
 
     /// access(2) and chdir(2), where the kernel does not check by itself.

@@ -108,7 +108,7 @@ impl Mounted {
         if end > i64::MAX as u64 {
             return Err(Errno::EFBIG.into());
         }
-        if self.getattr(requester, node, true)?.size < end {
+        if self.getattr_exactly(requester, node)?.size < end {
             self.resize(requester, node, Some(number), end)?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Opening and closing regular files.
 
 use std::ffi::OsStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -110,9 +110,14 @@ impl Mounted {
     }
 
     fn close(&self, entry: Arc<OpenEntry>, flock_owner: Option<u64>) {
+        // The lease takes what cannot be given up now.
         if let Some(owner) = flock_owner {
-            // The lease takes what cannot be given up now.
             let _ = self.unlock(0, &entry, LockFamily::Flock, owner);
+        }
+        for owner in entry.take_range_owners() {
+            if self.owners.take(entry.node, owner) {
+                let _ = self.unlock(0, &entry, LockFamily::Range, owner);
+            }
         }
         let Some(entry) = sole(entry) else { return };
         if let Err(error) = wait(0, entry.user.close(entry.file)) {
@@ -157,6 +162,7 @@ fn entry(file: OpenFile, user: User<Blocking>, flags: OFlags) -> OpenEntry {
         node: file.handle.object,
         sync: flags.intersects(OFlags::DSYNC | OFlags::SYNC),
         append: flags.contains(OFlags::APPEND),
+        range_owners: Mutex::default(),
         file,
         user,
     }

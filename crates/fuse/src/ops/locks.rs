@@ -13,7 +13,7 @@ use pvfs_wire::ops::{HeldLock, Lock, LockFamily, LockKind, TestLock};
 use crate::attributes::kernel_errno;
 use crate::handles::OpenEntry;
 use crate::identity::Requester;
-use crate::locks::{kind, wire_end};
+use crate::locks::{Waiting, kind, wire_end};
 use crate::mounted::{Mounted, wait};
 use crate::signals;
 
@@ -42,6 +42,7 @@ pub struct LockWaiter {
     entry: Arc<OpenEntry>,
     lock: Lock,
     reply: ReplyEmpty,
+    _waiting: Waiting,
 }
 
 impl Mounted {
@@ -69,8 +70,8 @@ impl Mounted {
     ) {
         match self.try_lock(requester, wanted) {
             Ok((entry, lock, false)) if sleep => {
-                self.owners.begin_waiting();
-                self.wait_turn(LockWaiter { requester, entry, lock, reply });
+                let _waiting = self.owners.begin_waiting();
+                self.wait_turn(LockWaiter { requester, entry, lock, reply, _waiting });
             }
             Ok((_, _, false)) => reply.error(fuser::Errno::EAGAIN),
             Ok((_, _, true)) => reply.ok(),
@@ -97,6 +98,7 @@ impl Mounted {
         };
         if lock.family == LockFamily::Range && lock.kind != LockKind::Unlock {
             self.owners.note(entry.node, lock.owner);
+            entry.note_range_owner(lock.owner);
         }
         match wait(requester.pid, entry.user.lock(lock.clone(), Wait::No)) {
             Ok(()) => Ok((entry, lock, true)),
@@ -113,11 +115,10 @@ impl Mounted {
 
     fn turn(self: Arc<Self>, waiter: LockWaiter) {
         match self.ask_for_a_while(&waiter) {
-            None => return self.wait_turn(waiter),
+            None => self.wait_turn(waiter),
             Some(Ok(())) => waiter.reply.ok(),
             Some(Err(error)) => waiter.reply.error(kernel_errno(&error)),
         }
-        self.owners.end_waiting();
     }
 
     /// What became of the lock; nothing yet when the turn is over.
