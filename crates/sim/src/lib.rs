@@ -31,6 +31,7 @@
 mod client;
 mod clock;
 mod disk_host;
+pub mod fuzz;
 mod manager_host;
 mod purging;
 pub mod seeds;

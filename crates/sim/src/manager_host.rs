@@ -8,7 +8,7 @@ use pvfs_layout::{IodId, Scheme};
 use pvfs_mgr::clients::Terms;
 use pvfs_mgr::execute::Policy;
 use pvfs_mgr::manager::{Manager, Options, format};
-use pvfs_mgr::namespace::FormatOptions;
+use pvfs_mgr::namespace::{FormatOptions, Violation, check};
 use pvfs_mgr::store::Store;
 use pvfs_net::buffer::Pool;
 use pvfs_net::memory::{Chance, Crash, MemoryDaemon};
@@ -92,6 +92,11 @@ impl ManagerHost {
         if loss == Loss::Power {
             self.store.lose_power(chance.any());
         }
+    }
+
+    /// What is wrong in the store.
+    pub fn violations(&self) -> Vec<Violation> {
+        check(&*self.store.snapshot()).expect("memory can be read")
     }
 
     /// See [`MemoryDaemon::run_ready`].

@@ -24,6 +24,8 @@ pub struct Trouble {
     pub manager: Option<Loss>,
     /// How an iod may end.
     pub iod: Option<Loss>,
+    /// Whether the manager may be stopped and continued.
+    pub freezes_manager: bool,
     /// When to strike next, and what to do then.
     plan: Vec<(Instant, Command)>,
     next: Option<Instant>,
@@ -40,6 +42,7 @@ impl Trouble {
             outage_max: Duration::from_secs(2),
             manager: None,
             iod: None,
+            freezes_manager: true,
             plan: Vec::new(),
             next: None,
         }
@@ -122,7 +125,8 @@ impl Trouble {
     }
 
     fn freeze(&mut self, network: &MemoryNetwork) -> Command {
-        let victim = match self.chance.between(0, u64::from(self.iods)) {
+        let first = u64::from(!self.freezes_manager);
+        let victim = match self.chance.between(first, u64::from(self.iods)) {
             0 => Victim::Manager,
             iod => Victim::Iod(iod as u32 - 1),
         };

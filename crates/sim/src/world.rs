@@ -260,6 +260,12 @@ impl World {
         self.iods.iter().flat_map(|iod| iod.objects(fsid)).collect()
     }
 
+    /// Panics when the name space in the manager's store is not sound.
+    pub fn check_names(&self) {
+        let violations = self.manager.violations();
+        assert!(violations.is_empty(), "the name space is damaged: {violations:?}");
+    }
+
     /// An iod's disk, to make it fail.
     pub fn disk(&self, iod: u32) -> &MemoryDisk {
         self.iods[iod as usize].disk()

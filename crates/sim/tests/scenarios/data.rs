@@ -46,5 +46,6 @@ fn nothing_is_left(
     });
     world.run(MINUTES);
     world.run_for(Duration::from_secs(180));
+    world.check_names();
     assert!(world.objects().is_empty(), "objects are left: {:?}", world.objects());
 }

@@ -101,6 +101,8 @@ fn scenario(seed: u64, weakness: Weakness) {
     let mut trouble = Trouble::new(world.chance(), &HOSTS, 3);
     trouble.manager = weakness.manager;
     trouble.outage_max = weakness.outage_max;
+    // A stopped process syncs nothing: its last second before a loss of power may be a long one.
+    trouble.freezes_manager = weakness.durability == Durability::Strict;
     world.set_trouble(trouble);
     each_worker(&mut world, &workers, async |worker| {
         for _ in 0..STEPS {
@@ -109,6 +111,7 @@ fn scenario(seed: u64, weakness: Weakness) {
     });
     world.command(pvfs_sim::Command::Mend);
     each_worker(&mut world, &workers, async |worker| worker.look_around().await);
+    world.check_names();
     let is_lossy = weakness.durability == Durability::Local;
     shared.borrow().check_races(is_lossy && weakness.manager == Some(Loss::Power));
 }

@@ -1,0 +1,5 @@
+//! An agent's answers, sessions, capabilities and orders.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| pvfs_sim::fuzz::tokens(data));
