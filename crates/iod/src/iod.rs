@@ -90,6 +90,11 @@ impl Iod {
         self.shared.show_also(Box::new(figures));
     }
 
+    /// Calls this after each order that was carried out, before the order is answered. Once.
+    pub fn on_order(&self, hook: impl Fn(OrderKind) + Send + Sync + 'static) {
+        self.shared.on_order(Box::new(hook));
+    }
+
     /// Goes by these keys from now on.
     pub fn accept_keys(&self, ring: KeyRing) {
         self.shared.accept_keys(ring);

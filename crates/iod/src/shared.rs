@@ -68,10 +68,14 @@ pub struct Shared {
     committing: AtomicBool,
     stop_wanted: AtomicBool,
     more_figures: OnceLock<FigureSource>,
+    on_order: OnceLock<OrderHook>,
 }
 
 /// Figures that somebody else keeps.
 pub type FigureSource = Box<dyn Fn() -> Vec<(String, u64)> + Send + Sync>;
+
+/// Whoever takes part in orders.
+pub type OrderHook = Box<dyn Fn(OrderKind) + Send + Sync>;
 
 /// What workers do.
 pub enum Job {
@@ -126,6 +130,7 @@ impl Shared {
             committing: AtomicBool::new(false),
             stop_wanted: AtomicBool::new(false),
             more_figures: OnceLock::new(),
+            on_order: OnceLock::new(),
         })
     }
 
@@ -215,6 +220,14 @@ impl Shared {
             OrderKind::Resume => self.health.resume(),
             OrderKind::Estop => self.estop(),
         }
+        if let Some(on_order) = self.on_order.get() {
+            on_order(kind);
+        }
+    }
+
+    /// Calls this after each order that was carried out; the first one given stays.
+    pub fn on_order(&self, hook: OrderHook) {
+        let _ = self.on_order.set(hook);
     }
 
     /// Whether an order to stop has come.

@@ -33,7 +33,7 @@ pub use background::Background;
 pub use backing::Backing;
 pub use clock::{Clock, SystemClock};
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
 use pvfs_wire::ops::{Control, Hello, OrderKind, Ping, Status};
@@ -98,7 +98,11 @@ pub struct Manager {
     started_ns: u64,
     seed: u64,
     silent_iods: Mutex<Vec<String>>,
+    more_figures: OnceLock<FigureSource>,
 }
+
+/// More figures for a status, told by whoever has them.
+type FigureSource = Box<dyn Fn() -> Vec<(String, u64)> + Send + Sync>;
 
 /// Makes a new file system in an empty store, and returns it.
 pub fn format(
@@ -160,6 +164,7 @@ impl Manager {
             started_ns: now_ns,
             seed,
             silent_iods: Mutex::new(Vec::new()),
+            more_figures: OnceLock::new(),
         })
     }
 
@@ -177,6 +182,11 @@ impl Manager {
     pub fn change_policy(&self, change: impl FnOnce(&mut Policy)) {
         let mut policy = self.policy.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut policy));
+    }
+
+    /// Shows these figures too when it is asked for its status: those of the network. Once.
+    pub fn show_also(&self, figures: impl Fn() -> Vec<(String, u64)> + Send + Sync + 'static) {
+        let _ = self.more_figures.set(Box::new(figures));
     }
 
     /// Goes over to other keys, after the key file has changed.

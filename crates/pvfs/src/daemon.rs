@@ -20,7 +20,7 @@ use pvfs_net::buffer::Pool;
 use pvfs_net::gate::{Doorman, Limits, Rules, Security};
 use pvfs_net::reactor::{Daemon, Stopped};
 use pvfs_net::service::Service;
-use pvfs_wire::ops::DaemonState;
+use pvfs_wire::ops::OrderKind;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -34,17 +34,14 @@ pub trait Role {
     /// What serves requests.
     fn service(&self) -> Arc<dyn Service>;
 
-    /// How it is; DOWN after an estop order.
-    fn state(&self) -> DaemonState;
-
     /// Whether a stop order has come.
     fn stop_wanted(&self) -> bool;
 
     /// A stop begins: refuses new work that would keep clients waiting.
     fn begin_stop(&self) {}
 
-    /// The network's counters, to be shown with its own.
-    fn show_network(&self, _: Daemon) {}
+    /// Shows the network's counters with its own, and passes the orders it takes on to the network.
+    fn join_network(&self, network: Daemon);
 
     /// Takes what may change while it runs.
     fn reload(&self, cluster: &Cluster);
@@ -89,9 +86,9 @@ pub fn run(role: &dyn Role, process: Process<'_>, context: &Context) -> Result<(
     let events = listen_to_signals()?;
     let listening: Vec<String> = daemon.endpoints().iter().map(ToString::to_string).collect();
     tracing::info!(name = process.name, ?listening, "serving");
-    role.show_network(daemon.clone());
+    role.join_network(daemon.clone());
     let _ = sd_notify::notify(&[NotifyState::Ready]);
-    serve(role, process.cluster, &daemon, &doorman, &events, context);
+    serve(role, process.cluster, &doorman, &events, context);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     finish(role, &daemon, events)
 }
@@ -99,12 +96,10 @@ pub fn run(role: &dyn Role, process: Process<'_>, context: &Context) -> Result<(
 fn serve(
     role: &dyn Role,
     mut cluster: Cluster,
-    daemon: &Daemon,
     doorman: &Doorman,
     events: &Receiver<Event>,
     context: &Context,
 ) {
-    let mut down = false;
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
             Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
@@ -114,13 +109,15 @@ fn serve(
         if role.stop_wanted() {
             return;
         }
-        let is_down = role.state() == DaemonState::Down;
-        match (down, is_down) {
-            (false, true) => daemon.estop(),
-            (true, false) => daemon.resume(),
-            _ => {}
-        }
-        down = is_down;
+    }
+}
+
+/// An order takes effect on the sockets before it is answered: who gave it may rely on it.
+fn pass_on(kind: OrderKind, network: &Daemon) {
+    match kind {
+        OrderKind::Estop => network.estop(),
+        OrderKind::Resume => network.resume(),
+        OrderKind::Stop => {}
     }
 }
 
@@ -267,5 +264,5 @@ const STOP_TIME: Duration = Duration::from_secs(20);
 /// How long the last sync may take.
 const SYNC_TIME: Duration = Duration::from_secs(60);
 
-/// How soon an order takes effect on sockets: well within the second that estop promises.
+/// How soon an order to stop is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);

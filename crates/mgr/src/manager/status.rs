@@ -36,7 +36,8 @@ impl Manager {
 
     pub(super) fn status(&self) -> Response {
         let (state, reason) = self.state();
-        let figures = self.figures().into_iter();
+        let figures = self.figures().into_iter().map(|(name, value)| (name.to_owned(), value));
+        let more = self.more_figures.get().map(|figures| figures()).unwrap_or_default();
         Response::done::<Status>(&StatusReport {
             name: self.name.clone(),
             role: "manager".into(),
@@ -44,7 +45,7 @@ impl Manager {
             state,
             reason,
             uptime_s: (self.clock.monotonic_ns() - self.started_ns) / 1_000_000_000,
-            figures: figures.map(|(name, value)| (name.to_owned(), value)).collect(),
+            figures: figures.chain(more).collect(),
         })
     }
 

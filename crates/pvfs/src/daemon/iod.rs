@@ -9,9 +9,8 @@ use pvfs_iod::{Config, Iod, LocalDisk};
 use pvfs_net::buffer::Pool;
 use pvfs_net::reactor::Daemon;
 use pvfs_net::service::Service;
-use pvfs_wire::ops::DaemonState;
 
-use super::{Process, Role, make_directory, run, start_logging};
+use super::{Process, Role, make_directory, pass_on, run, start_logging};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 
@@ -22,16 +21,14 @@ impl Role for Running {
         self.0.clone()
     }
 
-    fn state(&self) -> DaemonState {
-        self.0.state()
-    }
-
     fn stop_wanted(&self) -> bool {
         self.0.stop_wanted()
     }
 
-    fn show_network(&self, daemon: Daemon) {
-        self.0.show_also(move || daemon.list_figures());
+    fn join_network(&self, network: Daemon) {
+        let counters = network.clone();
+        self.0.show_also(move || counters.list_figures());
+        self.0.on_order(move |kind| pass_on(kind, &network));
     }
 
     fn reload(&self, cluster: &Cluster) {
