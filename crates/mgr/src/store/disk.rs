@@ -83,6 +83,11 @@ impl DiskStore {
         Self::open_on(Arc::new(LocalMedia), directory, options)
     }
 
+    /// Whether a store was made in `directory`. Opening makes one where there is none.
+    pub fn exists(directory: &Path) -> Result<bool, StoreError> {
+        StateStore::exists(directory)
+    }
+
     /// Opens the store with its files on `media`.
     pub fn open_on(
         media: Arc<dyn Media>,

@@ -1,8 +1,8 @@
 //! `pvfs mgr` as a process.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use pvfs_client::credentials::key_ring;
@@ -15,11 +15,12 @@ use pvfs_mgr::manager::{Background, Manager, Options, SystemClock, format};
 use pvfs_mgr::namespace::FormatOptions;
 use pvfs_mgr::store::{DiskStore, Durability, Store, StoreOptions};
 use pvfs_net::buffer::Pool;
+use pvfs_net::reactor::Daemon;
 use pvfs_net::service::Service;
-use pvfs_wire::ops::{ClusterMap, DaemonState, MapIod, OrderKind};
+use pvfs_wire::ops::{ClusterMap, MapIod, OrderKind};
 
 use super::iods::RemoteIods;
-use super::{Process, Role, make_directory, run, start_logging};
+use super::{Process, Role, make_directory, pass_on, run, start_logging};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 
@@ -28,6 +29,8 @@ struct Running {
     store: Arc<DiskStore>,
     /// An order to stop has come over the network.
     stop_ordered: Arc<AtomicBool>,
+    /// Takes part in orders, once there is one.
+    network: Arc<OnceLock<Daemon>>,
 }
 
 impl Role for Running {
@@ -35,12 +38,14 @@ impl Role for Running {
         self.manager.clone()
     }
 
-    fn state(&self) -> DaemonState {
-        self.manager.state().0
-    }
-
     fn stop_wanted(&self) -> bool {
         self.stop_ordered.load(Ordering::SeqCst)
+    }
+
+    fn join_network(&self, network: Daemon) {
+        let counters = network.clone();
+        self.manager.show_also(move || counters.list_figures());
+        let _ = self.network.set(network);
     }
 
     fn begin_stop(&self) {
@@ -76,7 +81,8 @@ pub fn serve(
     let described = cluster.manager(name)?.clone();
     let store = open_store(&cluster, &described.store, make)?;
     let stop_ordered = Arc::<AtomicBool>::default();
-    let told = stop_ordered.clone();
+    let network = Arc::<OnceLock<Daemon>>::default();
+    let (told, joined) = (stop_ordered.clone(), network.clone());
     let lease_ns = cluster.defaults.lease.as_nanos() as u64;
     let options = Options {
         name: name.to_owned(),
@@ -85,29 +91,32 @@ pub fn serve(
         clock: Arc::new(SystemClock::default()),
         on_order: Box::new(move |kind| {
             told.fetch_or(kind == OrderKind::Stop, Ordering::SeqCst);
+            if let Some(network) = joined.get() {
+                pass_on(kind, network);
+            }
         }),
     };
     let ring = key_ring(&cluster).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
-    let manager = Manager::new(options, store.clone(), ring).map_err(|error| usage(&error))?;
+    let manager = Manager::new(options, store.clone(), ring)
+        .map_err(|error| store_failure(&described.store, &error))?;
     let manager = Arc::new(manager);
     let iods: Arc<dyn Iods> = Arc::new(RemoteIods::new(&cluster)?);
     let _background = Background::start(&manager, &iods)
         .map_err(|error| Failure::io("cannot start the background threads", &error))?;
-    let running = Running { manager, store, stop_ordered };
+    let running = Running { manager, store, stop_ordered, network };
     let process = Process { cluster, name, listen: &described.listen, threads, pool: Pool::new() };
     run(&running, process, context)
 }
 
 fn open_store(cluster: &Cluster, path: &Path, make: bool) -> Result<Arc<DiskStore>, Failure> {
-    if make {
-        make_directory(path)?;
-    }
+    check_place(path, make)?;
     let durability = match cluster.defaults.durability {
         pvfs_config::Durability::Local => Durability::Local,
         pvfs_config::Durability::Strict => Durability::Strict,
     };
     let options = StoreOptions { durability, ..StoreOptions::default() };
-    let store = Arc::new(DiskStore::open(path, options).map_err(|error| usage(&error))?);
+    let store = DiskStore::open(path, options);
+    let store = Arc::new(store.map_err(|error| store_failure(path, &error))?);
     if make {
         let mut random = [0; 20];
         getrandom::fill(&mut random).expect("the kernel gives random bytes");
@@ -122,6 +131,38 @@ fn open_store(cluster: &Cluster, path: &Path, make: bool) -> Result<Arc<DiskStor
         format(&*store, &wishes, &SystemClock::default()).map_err(|error| usage(&error))?;
     }
     Ok(store)
+}
+
+/// A store is made on purpose only: a manager started over a mount point whose disk is not mounted must
+/// not take the empty directory for its store, nor put one among other files.
+fn check_place(path: &Path, make: bool) -> Result<(), Failure> {
+    let refused = |what| Failure::new(Exit::Usage, format!("{} {what}", path.display()));
+    let exists = DiskStore::exists(path).map_err(|error| usage(&error))?;
+    match (make, exists, is_empty(path)?) {
+        (true, true, _) => {
+            Err(refused("holds a store already; remove it by hand if its files may go"))
+        }
+        (true, false, true) => make_directory(path),
+        (false, true, _) => Ok(()),
+        (false, false, true) => Err(refused(
+            "holds no store; if its disk is mounted there, make one with pvfs mgr --format",
+        )),
+        (_, false, false) => {
+            Err(refused("is not empty and holds no pvfs manager store; choose an empty directory"))
+        }
+    }
+}
+
+/// Nothing is there, or what mkfs puts into a new file system.
+fn is_empty(path: &Path) -> Result<bool, Failure> {
+    let entries = match std::fs::read_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        entries => entries.map_err(|error| {
+            let sentence = format!("cannot use {} as a store: {error}", path.display());
+            Failure::new(Exit::Usage, sentence)
+        })?,
+    };
+    Ok(entries.flatten().all(|entry| entry.file_name() == "lost+found"))
 }
 
 fn policy(cluster: &Cluster) -> Policy {
@@ -147,6 +188,10 @@ fn policy(cluster: &Cluster) -> Policy {
             ssize: defaults.ssize.0,
         },
     }
+}
+
+fn store_failure(path: &Path, error: &dyn std::error::Error) -> Failure {
+    Failure::new(Exit::Usage, format!("cannot use the store in {}: {error}", path.display()))
 }
 
 fn usage(error: &dyn std::error::Error) -> Failure {
