@@ -13,7 +13,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pvfs_config::{ByteSize, Cluster, ClusterKey, Recipe, UNIX_PATH_BYTES_MAX, random_uuid};
@@ -34,6 +34,15 @@ pub struct LocalProcess {
     pub role: &'static str,
     /// Its name in the cluster file, or `mount`.
     pub name: String,
+}
+
+/// How a process came to run.
+#[derive(Debug)]
+pub enum Started {
+    /// It was started just now.
+    Now(Child),
+    /// It ran already. It may be about to end: a killed process needs a moment.
+    Before,
 }
 
 /// What a new file system is to be like.
@@ -128,9 +137,9 @@ impl LocalCluster {
     }
 
     /// Starts a process in the background, in a session of its own, unless it runs already.
-    pub fn start(&self, process: &LocalProcess, arguments: &[String]) -> Result<(), Failure> {
+    pub fn start(&self, process: &LocalProcess, arguments: &[String]) -> Result<Started, Failure> {
         if self.pid(process).is_some() {
-            return Ok(());
+            return Ok(Started::Before);
         }
         let doing = format!("cannot start {}", process.name);
         let log = OpenOptions::new().create(true).append(true).open(self.log(process));
@@ -142,14 +151,24 @@ impl LocalCluster {
         command.stdin(Stdio::null()).stdout(output).stderr(log).process_group(0);
         let child = command.spawn().map_err(|error| Failure::io(&doing, &error))?;
         fs::write(self.pid_file(process), child.id().to_string())
-            .map_err(|error| Failure::io(&doing, &error))
+            .map_err(|error| Failure::io(&doing, &error))?;
+        Ok(Started::Now(child))
+    }
+
+    /// Whether a process has ended since it was started.
+    pub fn has_ended(&self, process: &LocalProcess, started: &mut Started) -> bool {
+        match started {
+            // Its command line is not to be looked at: it is empty until the new program has begun.
+            Started::Now(child) => !matches!(child.try_wait(), Ok(None)),
+            Started::Before => self.pid(process).is_none(),
+        }
     }
 
     /// The process id, if it runs.
     pub fn pid(&self, process: &LocalProcess) -> Option<Pid> {
         let text = fs::read_to_string(self.pid_file(process)).ok()?;
         let pid = Pid::from_raw(text.trim().parse().ok()?)?;
-        (test_kill_process(pid).is_ok() && self.is_ours(pid)).then_some(pid)
+        (!is_gone(pid) && (self.is_ours(pid) || is_exiting(pid))).then_some(pid)
     }
 
     /// A process id may have been given to somebody else since: ours names our cluster file.
@@ -166,7 +185,7 @@ impl LocalCluster {
         let Some(pid) = self.pid(process) else { return true };
         let _ = kill_process(pid, signal);
         let until = Instant::now() + patience;
-        while self.pid(process).is_some() && !is_zombie(pid) {
+        while !is_gone(pid) {
             if Instant::now() >= until {
                 let _ = kill_process(pid, Signal::KILL);
                 return false;
@@ -191,11 +210,25 @@ impl LocalCluster {
     }
 }
 
-/// A child of ours that has ended but was not waited for still has its process id.
-fn is_zombie(pid: Pid) -> bool {
-    let stat =
-        fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
-    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
+/// Whether a process has let go of all it held: sockets, and the lock of its store. One that was not
+/// waited for still has its process id. The first thread may have ended before the others.
+fn is_gone(pid: Pid) -> bool {
+    let alone = || stat_field(pid, 20).is_none_or(|threads| threads == "1");
+    test_kill_process(pid).is_err()
+        || stat_field(pid, 3).is_none_or(|state| state == "Z" && alone())
+}
+
+/// A process on its way out has no command line any more, but may hold its store's lock.
+fn is_exiting(pid: Pid) -> bool {
+    let flags = stat_field(pid, 9).and_then(|flags| flags.parse::<u32>().ok());
+    flags.is_some_and(|flags| flags & PF_EXITING != 0)
+}
+
+/// A field of /proc/PID/stat, counted from 1 as in proc(5); the third is the first after the name.
+fn stat_field(pid: Pid, number: usize) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(number - 3).map(str::to_owned)
 }
 
 fn tail(path: &Path) -> io::Result<String> {
@@ -224,6 +257,8 @@ fn free_ports(first: u16, count: u32) -> Result<u16, Failure> {
         })
 }
 
+/// As in the kernel's include/linux/sched.h.
+const PF_EXITING: u32 = 4;
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 const LAST_WORDS_BYTES: u64 = 4096;
 const LAST_WORDS_LINES: usize = 8;

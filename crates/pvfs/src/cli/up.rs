@@ -17,7 +17,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::place::mounts;
 use crate::connected::Connected;
 use crate::daemon::make_directory;
-use crate::local::{LocalCluster, LocalProcess, Wishes};
+use crate::local::{LocalCluster, LocalProcess, Started, Wishes};
 
 /// Start a file system on this machine, and mount it
 ///
@@ -67,13 +67,35 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         local.create(&Wishes { iods: args.iods, port: args.port, ssize: args.ssize })?;
     }
     let cluster = local.load()?;
-    for process in LocalCluster::daemons(&cluster) {
-        local.start(&process, &daemon_arguments(&cluster, &process)?)?;
-    }
-    wait_for_all(&local, &cluster)?;
+    // A manager that finds its iods silent complains of them until it looks again.
+    start_all(&local, &cluster, "iod")?;
+    start_all(&local, &cluster, "mgr")?;
     let mount = if args.no_mount { None } else { mounted(&local, args, context)? };
     report(&local, &cluster, mount.as_deref(), context)?;
     if args.foreground { stay(&local, args, context) } else { Ok(()) }
+}
+
+/// Starts all daemons of a role at once, and waits until each of them answers.
+fn start_all(local: &LocalCluster, cluster: &Cluster, role: &str) -> Result<(), Failure> {
+    let daemons = LocalCluster::daemons(cluster).into_iter();
+    let started = daemons
+        .filter(|process| process.role == role)
+        .map(|process| start(local, cluster, &process).map(|started| (process, started)))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let mut options = Options::of(cluster);
+    options.status_timeout = PING_TIME;
+    let connected = Connected::with(cluster.clone(), options)?;
+    started
+        .into_iter()
+        .try_for_each(|(process, started)| wait_for(local, &connected, &process, started))
+}
+
+fn start(
+    local: &LocalCluster,
+    cluster: &Cluster,
+    process: &LocalProcess,
+) -> Result<Started, Failure> {
+    local.start(process, &daemon_arguments(cluster, process)?)
 }
 
 /// A store that is not there yet is made; one that is there is never touched.
@@ -88,25 +110,32 @@ fn daemon_arguments(cluster: &Cluster, process: &LocalProcess) -> Result<Vec<Str
     Ok(arguments)
 }
 
-fn wait_for_all(local: &LocalCluster, cluster: &Cluster) -> Result<(), Failure> {
-    let mut options = Options::of(cluster);
-    options.status_timeout = PING_TIME;
-    let connected = Connected::with(cluster.clone(), options)?;
+fn wait_for(
+    local: &LocalCluster,
+    connected: &Connected,
+    process: &LocalProcess,
+    mut started: Started,
+) -> Result<(), Failure> {
     let filesystem = connected.user.filesystem();
-    let servers = filesystem.iods().iter().chain([filesystem.manager()]);
-    for (process, server) in LocalCluster::daemons(cluster).iter().zip(servers) {
-        let until = Instant::now() + START_TIME;
-        while block_on(connected.user.inquire(server, &Ping {})).is_err() {
-            if Instant::now() > until || local.pid(process).is_none() {
-                let words = local.last_words(process);
-                let sentence =
-                    format!("{} did not start; its log ends with:\n{words}", process.name);
-                return Err(Failure::new(Exit::Failed, sentence));
-            }
-            std::thread::sleep(Duration::from_millis(20));
+    let mut servers = filesystem.iods().iter().chain([filesystem.manager()]);
+    let server = servers.find(|server| server.name() == process.name);
+    let server = server.expect("every daemon of the cluster file is a server");
+    let until = Instant::now() + START_TIME;
+    while block_on(connected.user.inquire(server, &Ping {})).is_err() {
+        match (local.has_ended(process, &mut started), &started) {
+            (true, Started::Before) => started = start(local, &connected.cluster, process)?,
+            (true, Started::Now(_)) => return Err(not_started(local, process)),
+            (false, _) if Instant::now() > until => return Err(not_started(local, process)),
+            (false, _) => std::thread::sleep(Duration::from_millis(20)),
         }
     }
     Ok(())
+}
+
+fn not_started(local: &LocalCluster, process: &LocalProcess) -> Failure {
+    let words = local.last_words(process);
+    let sentence = format!("{} did not start; its log ends with:\n{words}", process.name);
+    Failure::new(Exit::Failed, sentence)
 }
 
 /// Mounts it where that is possible here; says why where it is not, which is no failure.
@@ -125,9 +154,10 @@ fn mounted(
     }
     make_directory(&directory)?;
     let process = LocalProcess { role: "mount", name: "mount".into() };
-    local.start(&process, &["--foreground".into(), directory.display().to_string()])?;
+    let arguments = ["--foreground".into(), directory.display().to_string()];
+    let mut started = local.start(&process, &arguments)?;
     let until = Instant::now() + START_TIME;
-    while Instant::now() < until && local.pid(&process).is_some() {
+    while Instant::now() < until && !local.has_ended(&process, &mut started) {
         if mounts().iter().any(|mount| mount.directory == directory) {
             return Ok(Some(directory));
         }
