@@ -7,7 +7,7 @@ use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{SizeState, Striping};
 use pvfs_wire::ops::{OpenFlags, Target};
-use support::TestCluster;
+use support::{TestCluster, pattern};
 
 fn below(user: &User<Blocking>, path: &str) -> Target {
     Target::below(block_on(user.root()).unwrap(), path)
@@ -15,26 +15,17 @@ fn below(user: &User<Blocking>, path: &str) -> Target {
 
 const NEW: OpenFlags = OpenFlags::READ.with(OpenFlags::WRITE).with(OpenFlags::CREATE);
 
-/// Bytes that differ everywhere, so that a misplaced strip shows.
-fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed | 1;
-    let next = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    std::iter::repeat_with(next).flatten().take(bytes).collect()
-}
-
 #[test]
 fn what_is_written_is_read_again_whatever_the_sizes_and_offsets() {
     let cluster = TestCluster::start(4);
     let user = cluster.user();
-    let file = block_on(user.open_regular(below(&user, "f"), NEW, 0o644, Striping::default())).unwrap();
+    let file =
+        block_on(user.open_regular(below(&user, "f"), NEW, 0o644, Striping::default())).unwrap();
     let content = pattern(9 << 20, 7);
     block_on(user.write_at(&file, 0, &content, false)).unwrap();
-    for (offset, length) in [(0, 9 << 20), (1, 4096), (65_535, 2), (65_536 * 3 + 7, 1 << 20), (5, 0)] {
+    for (offset, length) in
+        [(0, 9 << 20), (1, 4096), (65_535, 2), (65_536 * 3 + 7, 1 << 20), (5, 0)]
+    {
         let mut buffer = vec![1; length];
         let got = block_on(user.read_at(&file, offset as u64, &mut buffer)).unwrap();
         assert_eq!(got, length);
@@ -51,7 +42,8 @@ fn what_is_written_is_read_again_whatever_the_sizes_and_offsets() {
 fn holes_are_zeros_and_the_size_is_known_to_all_at_once() {
     let cluster = TestCluster::start(3);
     let (writer, reader) = (cluster.user(), cluster.user());
-    let file = block_on(writer.open_regular(below(&writer, "h"), NEW, 0o644, Striping::default())).unwrap();
+    let file = block_on(writer.open_regular(below(&writer, "h"), NEW, 0o644, Striping::default()))
+        .unwrap();
     block_on(writer.write_at(&file, 1_000_000, b"end", false)).unwrap();
     let seen = block_on(reader.stat(below(&reader, "h"), true)).unwrap();
     assert_eq!((seen.size, seen.size_state), (1_000_003, SizeState::Unsettled));
@@ -119,7 +111,8 @@ fn appends_of_many_threads_never_overlap() {
             scope.spawn(move || {
                 let user = cluster.user();
                 let target = below(&user, "log");
-                let file = block_on(user.open_regular(target, flags, 0o644, Striping::default())).unwrap();
+                let file =
+                    block_on(user.open_regular(target, flags, 0o644, Striping::default())).unwrap();
                 for _ in 0..50 {
                     block_on(user.append(&file, &[b'a' + byte; 100], false)).unwrap();
                 }
@@ -127,7 +120,8 @@ fn appends_of_many_threads_never_overlap() {
             });
         }
     });
-    let file = block_on(user.open_regular(below(&user, "log"), NEW, 0, Striping::default())).unwrap();
+    let file =
+        block_on(user.open_regular(below(&user, "log"), NEW, 0, Striping::default())).unwrap();
     let mut content = vec![0; 30_000];
     assert_eq!(block_on(user.read_at(&file, 0, &mut content)).unwrap(), 20_000);
     for record in content[..20_000].chunks(100) {
@@ -139,7 +133,8 @@ fn appends_of_many_threads_never_overlap() {
 fn an_unlinked_open_file_lives_until_it_is_closed() {
     let cluster = TestCluster::start(2);
     let (user, other) = (cluster.user(), cluster.user());
-    let file = block_on(user.open_regular(below(&user, "u"), NEW, 0o644, Striping::default())).unwrap();
+    let file =
+        block_on(user.open_regular(below(&user, "u"), NEW, 0o644, Striping::default())).unwrap();
     block_on(user.write_at(&file, 0, b"still here", false)).unwrap();
     block_on(other.unlink(below(&other, "u"))).unwrap();
     let mut buffer = [0; 10];

@@ -2,9 +2,15 @@
 
 #![allow(dead_code, reason = "each test file uses its part of this")]
 
+pub mod cleanup;
+pub mod setup;
+pub mod shell;
+
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use pvfs_cli::connected::Connected;
 use pvfs_client::{Blocking, Options, User};
@@ -15,7 +21,7 @@ pub const PVFS: &str = env!("CARGO_BIN_EXE_pvfs");
 
 /// A running file system.
 pub struct TestCluster {
-    directory: tempfile::TempDir,
+    pub(crate) directory: tempfile::TempDir,
 }
 
 impl TestCluster {
@@ -26,8 +32,7 @@ impl TestCluster {
 
     /// Starts one with further arguments of `pvfs up`.
     pub fn start_with(iods: u32, arguments: &[&str]) -> Self {
-        let directory = tempfile::Builder::new().prefix("pvfs-test").tempdir().unwrap();
-        let cluster = Self { directory };
+        let cluster = Self::nowhere();
         let iods = iods.to_string();
         let port = next_port().to_string();
         let root = cluster.root().display().to_string();
@@ -36,6 +41,13 @@ impl TestCluster {
         let output = Command::new(PVFS).args(&all).output().unwrap();
         assert!(output.status.success(), "pvfs up failed: {}", text(&output));
         cluster
+    }
+
+    /// A directory for one; nothing is in it yet. Every user may look into it, as into any cluster's.
+    pub fn nowhere() -> Self {
+        let directory = tempfile::Builder::new().prefix("pvfs-test").tempdir().unwrap();
+        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        Self { directory }
     }
 
     /// Its directory.
@@ -93,11 +105,42 @@ impl TestCluster {
         rustix::process::kill_process(self.pid(name), signal).unwrap();
     }
 
-    /// Starts again what was killed.
-    pub fn revive(&self) {
+    /// Stops a daemon without its knowing; it hangs until [`TestCluster::wake`].
+    pub fn hang(&self, name: &str) {
+        self.signal(name, rustix::process::Signal::STOP);
+        let threads = format!("/proc/{}/task", self.pid(name).as_raw_nonzero());
+        // A thread on another processor goes on for a moment.
+        eventually("all threads stop", Duration::from_secs(10), || {
+            let mut threads = std::fs::read_dir(&threads).unwrap().flatten();
+            threads.all(|thread| state_of(&thread.path()).is_some_and(|state| state == 'T'))
+        });
+    }
+
+    /// Ends a hang.
+    pub fn wake(&self, name: &str) {
+        self.signal(name, rustix::process::Signal::CONT);
+    }
+
+    /// Starts what does not run: all of it the first time, later what was killed.
+    pub fn up(&self) {
         let root = self.root().display().to_string();
         let output = Command::new(PVFS).args(["up", &root, "--no-mount"]).output().unwrap();
         assert!(output.status.success(), "pvfs up failed: {}", text(&output));
+    }
+
+    /// Whether a daemon runs; one that has ended with all its threads but was not waited for does not.
+    pub fn is_running(&self, name: &str) -> bool {
+        let process = PathBuf::from(format!("/proc/{}", self.pid(name).as_raw_nonzero()));
+        let threads = std::fs::read_dir(process.join("task")).map_or(0, Iterator::count);
+        threads > 1 || state_of(&process).is_some_and(|state| state != 'Z')
+    }
+
+    /// Mounts it in a directory of this name below its own.
+    pub fn mount(&self, name: &str) -> PathBuf {
+        let directory = self.root().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        self.run(&["mount", &directory.display().to_string()]);
+        directory
     }
 }
 
@@ -110,11 +153,50 @@ impl Drop for TestCluster {
         }
         let root = self.root().display().to_string();
         let _ = Command::new(PVFS).args(["down", &root, "--now"]).output();
+        cleanup::kill_below(self.directory.path());
+        cleanup::unmount_below(self.directory.path());
     }
 }
 
+/// The state of a process or thread by its directory in /proc: R, S, T, Z ...
+fn state_of(directory: &Path) -> Option<char> {
+    let stat = std::fs::read_to_string(directory.join("stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Waits until something holds; the test fails if it does not in time.
+#[track_caller]
+pub fn eventually(what: &str, bound: Duration, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + bound;
+    while !holds() {
+        assert!(Instant::now() < until, "not within {bound:?}: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Bytes that differ everywhere, so that a misplaced strip shows.
+pub fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    std::iter::repeat_with(next).flatten().take(bytes).collect()
+}
+
+/// Whether we are root; says why not.
+pub fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: this takes root");
+    }
+    root
+}
+
 /// Ports are chosen free by `up`, but two tests may choose at once: each starts elsewhere.
-fn next_port() -> u32 {
+pub fn next_port() -> u32 {
     static CLUSTERS: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(97) + CLUSTERS.fetch_add(1, Ordering::Relaxed) * 24;
     // Below the range from which the kernel takes ports for outgoing connections.

@@ -1,0 +1,11 @@
+//! What must hold when processes die, hang, fill up, are refused or are told to stop: the fault matrix on real daemons.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod disks;
+mod hangs;
+mod kills;
+mod refusals;
+mod stops;
+mod writer;
