@@ -6,3 +6,4 @@ mod determinism;
 mod leases;
 mod names;
 mod outcome;
+mod power;
