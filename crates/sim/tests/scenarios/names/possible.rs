@@ -15,7 +15,7 @@ use super::model::{Act, Model, Told};
 /// The states possible now, and those of the past.
 pub struct Possible {
     states: BTreeSet<Model>,
-    /// The states before each answer, and when it came.
+    /// The states before each answer, losses before it included, and when it came.
     past: Vec<(Instant, BTreeSet<Model>)>,
     acts: u32,
     /// What was done and told, to be shown with a contradiction.
@@ -39,7 +39,10 @@ impl Possible {
     /// Notes what was told of an act; panics when that cannot be.
     pub fn note(&mut self, act: Act, told: &Option<Result<Told, Errno>>, span: &Span) {
         self.acts += 1;
-        self.story.push(format!("{:?}..{:?} {act:?} -> {told:?}", span.begun, span.ended));
+        self.story.push(format!(
+            "{:?}..{:?} {act:?} -> {told:?} {:?}",
+            span.begun, span.ended, span.losses
+        ));
         let before = self.with_lost(&span.losses);
         let mut after = BTreeSet::new();
         for state in &before {
@@ -55,7 +58,8 @@ impl Possible {
             after.extend(before.iter().cloned());
         }
         assert!(possible, "no order of events allows this:\n{}", self.story.join("\n"));
-        self.past.push((span.ended, std::mem::replace(&mut self.states, after)));
+        self.past.push((span.ended, before));
+        self.states = after;
     }
 
     fn with_lost(&self, losses: &[Instant]) -> BTreeSet<Model> {
