@@ -37,7 +37,7 @@ pub struct Mounted {
     pub kernel_checks: bool,
     pub nodes: Nodes,
     pub recent: Recent,
-    pub silence: Silence,
+    pub silence: Arc<Silence>,
     pub files: Handles<OpenEntry>,
     pub directories: Handles<OpenDirectory>,
     pub owners: Owners,
@@ -67,7 +67,7 @@ impl Mounted {
             kernel_checks,
             nodes: Nodes::new(root),
             recent: Recent::default(),
-            silence: Silence::default(),
+            silence: Arc::default(),
             files: Handles::default(),
             directories: Handles::default(),
             owners: Owners::default(),
@@ -148,8 +148,10 @@ impl Mounted {
         let iods = self.filesystem.iods();
         let Some(iod) = iods.iter().position(|iod| iod.name() == server) else { return false };
         if matches!(error, Error::Call(CallError::Timeout { .. })) {
-            tracing::warn!("{error}; sizes are the last ones known");
-            self.silence.note(iod as u32);
+            tracing::warn!("{error}; sizes are the last ones known until it does");
+            if let Ok(user) = self.identities.user(Requester::of_process()) {
+                self.silence.note(iod as u32, user);
+            }
         }
         true
     }
