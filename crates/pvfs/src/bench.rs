@@ -31,6 +31,8 @@ pub use error::{Error, Result};
 pub use row::{Bar, Row};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How much is measured.
@@ -44,9 +46,16 @@ pub struct Effort {
     pub quick: bool,
     /// Only rows whose name has this text; `*` stands for anything.
     pub rows: Option<String>,
+    /// Set from outside to end the run before its time, with everything put away.
+    pub interrupted: Arc<AtomicBool>,
 }
 
 impl Effort {
+    /// Fails once the run is to end.
+    pub fn check(&self) -> Result<()> {
+        if self.interrupted.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
     /// Whether a row of this name is wanted.
     pub fn wants(&self, name: &str) -> bool {
         self.rows.as_ref().is_none_or(|pattern| contains(name, pattern))

@@ -114,7 +114,8 @@ fn describe(directory: &Path) -> Result<Cluster> {
 /// The first of `count` ports in a row that nobody listens on.
 fn free_ports(count: u16) -> Result<u16> {
     let free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let start = 20_000 + (std::process::id() % 10_000) as u16;
+    // Runs side by side look in different places, below the ports that connections are given.
+    let start = 10_000 + (std::process::id() % 4_000) as u16 * count;
     let found = (start..u16::MAX - count).find(|first| (*first..first + count).all(free));
     found.ok_or_else(|| Error::Wrong("no free ports in a row on loopback".into()))
 }

@@ -72,6 +72,7 @@ pub fn compare(
 ) -> Result<Row> {
     let (mut own, mut bare) = (Vec::new(), Vec::new());
     for run in 0..=effort.runs {
+        effort.check()?;
         let turn = product.turn()?;
         let against = limit.as_deref_mut().map(Contender::turn).transpose()?;
         // The first turn opens connections and fills caches.
@@ -141,6 +142,8 @@ const GIB: f64 = (1 << 30) as f64;
 mod tests {
     use super::*;
     use std::cell::RefCell;
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
 
     struct Noted<'a>(&'a RefCell<String>, char, Vec<f64>);
 
@@ -153,7 +156,7 @@ mod tests {
     }
 
     fn effort(runs: u32) -> Effort {
-        Effort { runs, turn: Duration::ZERO, quick: true, rows: None }
+        Effort { runs, turn: Duration::ZERO, quick: true, rows: None, interrupted: Arc::default() }
     }
 
     fn subject(is_time: bool) -> Subject {
@@ -169,6 +172,16 @@ mod tests {
         assert_eq!(*order.borrow(), "ABABABAB");
         assert_eq!((row.value, row.limit, row.ratio), (2.0, Some(4.0), Some(0.5)));
         assert_eq!(row.cpu_s_per_gib, Some(2.0));
+    }
+
+    #[test]
+    fn an_interrupted_run_takes_no_further_turn() {
+        let order = RefCell::new(String::new());
+        let mut product = Noted(&order, 'A', vec![1.0; 9]);
+        let effort = effort(5);
+        effort.interrupted.store(true, Ordering::Relaxed);
+        assert!(compare(subject(false), &effort, &mut product, None).is_err());
+        assert_eq!(*order.borrow(), "");
     }
 
     #[test]

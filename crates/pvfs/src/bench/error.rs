@@ -35,6 +35,9 @@ pub enum Error {
     /// The description of the cluster is wrong.
     #[error(transparent)]
     Config(#[from] pvfs_config::ConfigError),
+    /// A signal came.
+    #[error("interrupted; nothing is left behind")]
+    Interrupted,
     /// Nothing to do.
     #[error(
         "no row has a name with \"{0}\" in it; see pvfs bench io --list and pvfs bench meta --list"

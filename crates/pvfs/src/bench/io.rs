@@ -175,10 +175,11 @@ const SIZES: [u64; 3] = [LARGE_BYTES, MIDDLE_BYTES, SMALL_BYTES];
 mod tests {
     use super::*;
     use std::collections::HashSet;
+    use std::sync::Arc;
     use std::time::Duration;
 
     fn effort(quick: bool) -> Effort {
-        Effort { runs: 1, turn: Duration::ZERO, quick, rows: None }
+        Effort { runs: 1, turn: Duration::ZERO, quick, rows: None, interrupted: Arc::default() }
     }
 
     #[test]

@@ -111,12 +111,12 @@ impl Plan {
         }
     }
 
-    /// The names of the rows.
+    /// The names of the rows, in the order they are shown.
     pub fn names(&self, effort: &Effort) -> Vec<String> {
+        let fixed = memory::ROWS.into_iter().chain([listing::ROW]).map(str::to_owned);
         let steps = self.crowds.iter().flat_map(|crowd| crowd.rows());
-        let fixed = [listing::ROW].into_iter().chain(memory::ROWS).map(str::to_owned);
         let mounted = self.mount.then(|| mount::LISTING_ROW.to_owned());
-        steps.chain(fixed).chain(mounted).filter(|name| effort.wants(name)).collect()
+        fixed.chain(steps).chain(mounted).filter(|name| effort.wants(name)).collect()
     }
 }
 
@@ -124,9 +124,7 @@ impl Plan {
 pub fn measure(testbed: &Testbed, effort: &Effort, plan: &Plan) -> Result<Vec<Row>> {
     let progress = progress(plan.names(effort).len());
     let mut rows = Vec::new();
-    for crowd in &plan.crowds {
-        rows.extend(measure_crowd(testbed, effort, *crowd, &progress)?);
-    }
+    // Memory first: what was used and freed before would hide how it grows.
     if plan.memory {
         progress.set_message(memory::ROWS[0]);
         rows.extend(memory::connections(testbed)?);
@@ -134,6 +132,10 @@ pub fn measure(testbed: &Testbed, effort: &Effort, plan: &Plan) -> Result<Vec<Ro
     if plan.listing || plan.memory {
         progress.set_message(listing::ROW);
         rows.extend(listing::measure(testbed, effort)?);
+    }
+    progress.inc(rows.len() as u64);
+    for crowd in &plan.crowds {
+        rows.extend(measure_crowd(testbed, effort, *crowd, &progress)?);
     }
     if plan.mount {
         progress.set_message(mount::LISTING_ROW);
@@ -197,7 +199,13 @@ mod tests {
     use super::*;
 
     fn effort(rows: &str) -> Effort {
-        Effort { runs: 2, turn: Duration::from_millis(20), quick: true, rows: Some(rows.into()) }
+        Effort {
+            runs: 2,
+            turn: Duration::from_millis(20),
+            quick: true,
+            rows: Some(rows.into()),
+            interrupted: Arc::default(),
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub fn measure(testbed: &Testbed, effort: &Effort, cases: &[Case]) -> Result<Vec
     let product = MountProcess::start(testbed, Some(testbed.cluster()))?;
     let memory = MountProcess::start(testbed, None)?;
     for mount in [&product, &memory] {
-        files::prepare(mount.directory(), clients)?;
+        files::prepare(&mount.home(testbed)?, clients)?;
     }
     let progress = progress(cases.len());
     let measured = cases.iter().map(|case| {
@@ -110,7 +110,8 @@ fn measure_one(
     let mut daemons = testbed.daemon_pids().to_vec();
     daemons.push(product.pid());
     let side = |mount: &MountProcess, processes| -> Result<Working> {
-        let jobs = (0..case.clients).map(|client| files::job(mount.directory(), case, client));
+        let home = mount.home(testbed)?;
+        let jobs = (0..case.clients).map(|client| files::job(&home, case, client));
         let crew = Crew::new("client", jobs.collect::<Result<_>>()?);
         Ok(Working { crew, turn: effort.turn, processes, operation_bytes: files::TRANSFER_BYTES })
     };

@@ -8,6 +8,7 @@ use super::place::Place;
 use pvfs_client::{Blocking, Transport, User, block_on};
 use pvfs_config::{Cluster, Endpoint};
 use pvfs_wire::Handle;
+use pvfs_wire::attr::FileKind;
 use pvfs_wire::ops::Target;
 use rustix::net::sockopt::socket_peercred;
 use std::os::unix::net::UnixStream;
@@ -16,8 +17,7 @@ use std::path::Path;
 /// Everything a measurement needs. Fields go away in this order.
 pub struct Testbed {
     bare: Servers,
-    /// Held, for they end with it.
-    _daemons: Option<Daemons>,
+    daemons: Option<Daemons>,
     daemon_pids: Vec<u32>,
     cluster: Cluster,
     place: Place,
@@ -38,7 +38,9 @@ impl Testbed {
         };
         let bare = Servers::start(cluster.iods.len(), place.directory())?;
         let daemon_pids = daemons.as_ref().map_or_else(|| pids_of(&cluster), Daemons::pids);
-        Ok(Self { bare, _daemons: daemons, daemon_pids, cluster, place })
+        let testbed = Self { bare, daemons, daemon_pids, cluster, place };
+        testbed.make_home()?;
+        Ok(testbed)
     }
 
     /// The cluster measured.
@@ -76,15 +78,38 @@ impl Testbed {
         &self.daemon_pids
     }
 
-    /// A new directory in the file system.
+    /// The name, in the root directory of the file system, of the directory that all our files are in.
+    pub fn home(&self) -> String {
+        format!("bench-{}", std::process::id())
+    }
+
+    /// A new directory in it.
     pub fn directory(&self, name: &str) -> Result<Handle> {
+        self.make_directory(&format!("{}/{name}", self.home()))
+    }
+
+    fn make_home(&self) -> Result<()> {
+        self.make_directory(&self.home()).map(drop)
+    }
+
+    fn make_directory(&self, path: &str) -> Result<Handle> {
         let user = self.client(Transport::Tcp)?;
-        let name = format!("bench-{}-{name}", std::process::id());
         let made = block_on(async {
             let root = user.root().await?;
-            user.mkdir(Target::below(root, &name), 0o700).await
+            user.mkdir(Target::below(root, path), 0o700).await
         });
-        Ok(made.doing(&format!("make the directory {name}"))?.handle)
+        Ok(made.doing(&format!("make the directory {path}"))?.handle)
+    }
+
+    fn remove_home(&self) -> Result<()> {
+        let user = self.client(Transport::Tcp)?;
+        let removed = block_on(async {
+            let root = user.root().await?;
+            let home = user.stat(Target::below(root, self.home()), false).await?;
+            empty(&user, home.handle).await?;
+            user.rmdir(Target::below(root, self.home())).await
+        });
+        removed.doing("remove our directory").map(drop)
     }
 
     /// The strip size of the cluster's files.
@@ -99,6 +124,31 @@ impl Testbed {
             iods => Err(Error::Wrong(format!("{count} iods are needed, the cluster has {iods}"))),
         }
     }
+}
+
+impl Drop for Testbed {
+    fn drop(&mut self) {
+        // A private cluster goes as a whole.
+        if self.daemons.is_none()
+            && let Err(error) = self.remove_home()
+        {
+            eprintln!("pvfs bench: {} stays in the file system: {error}", self.home());
+        }
+    }
+}
+
+/// Removes all that is in a directory.
+async fn empty(user: &User<Blocking>, directory: Handle) -> pvfs_client::Result<()> {
+    for entry in user.list(directory, false).await? {
+        let target = Target::below(directory, &entry.name.0);
+        if entry.kind == FileKind::Directory {
+            Box::pin(empty(user, entry.handle)).await?;
+            user.rmdir(target).await?;
+        } else {
+            user.unlink(target).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The processes behind the sockets of a cluster that runs already: the kernel tells who listens.

@@ -10,7 +10,10 @@ use crate::bench::{self, Effort, Row, row};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Measure bandwidth and rates, next to this machine's limits
@@ -66,14 +69,15 @@ pub struct Wishes {
 }
 
 impl Wishes {
-    fn effort(&self) -> Effort {
+    fn effort(&self) -> Result<Effort, Failure> {
         let (runs, turn_ms) = if self.quick { (5, 60) } else { (7, 250) };
-        Effort {
+        Ok(Effort {
             runs: self.runs.unwrap_or(runs),
             turn: Duration::from_millis(turn_ms),
             quick: self.quick,
             rows: self.rows.clone(),
-        }
+            interrupted: interrupted()?,
+        })
     }
 
     /// The names of the rows, for those who asked; fails when there are none.
@@ -106,6 +110,16 @@ impl Wishes {
         }
         context.report(&rows, row::table(rows))
     }
+}
+
+/// Becomes true when the user or the system wants this to end: there are daemons and a mount to put away.
+fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
+    let interrupted = Arc::default();
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupted))
+            .map_err(|error| Failure::io("cannot listen to signals", &error))?;
+    }
+    Ok(interrupted)
 }
 
 /// What result files keep: how and when it was measured, on what, and every turn.

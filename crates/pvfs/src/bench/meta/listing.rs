@@ -31,9 +31,8 @@ pub fn measure(testbed: &Testbed, effort: &Effort) -> Result<Vec<Row>> {
     };
     let subject = Subject { name: ROW.into(), unit: "s", is_time: true, bar: Bar::Below(1.0) };
     let listed = compare(subject, effort, &mut product, Some(&mut Bare { directory: local }))?;
-    let mut rows = vec![listed];
-    rows.extend(grown.map(|bytes| memory::per_million_files(bytes, FILES)));
-    Ok(rows)
+    let cost = grown.map(|bytes| memory::per_million_files(bytes, FILES));
+    Ok(cost.into_iter().chain([listed]).collect())
 }
 
 struct Remote {

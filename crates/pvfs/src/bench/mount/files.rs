@@ -55,7 +55,7 @@ fn open(path: &Path, case: &Case) -> Result<File> {
 }
 
 fn path(directory: &Path, client: u32) -> PathBuf {
-    directory.join(format!("bench-{client}"))
+    directory.join(format!("mounted-{client}"))
 }
 
 /// Bytes of one operation, and of the largest request that a mount is given.

@@ -15,8 +15,8 @@ use std::time::Instant;
 pub fn measure(testbed: &Testbed, effort: &Effort) -> Result<Row> {
     let product = MountProcess::start(testbed, Some(testbed.cluster()))?;
     let memory = MountProcess::start(testbed, None)?;
-    let mut own = Listed::prepare(product.directory())?;
-    let mut bare = Listed::prepare(memory.directory())?;
+    let mut own = Listed::prepare(&product.home(testbed)?)?;
+    let mut bare = Listed::prepare(&memory.home(testbed)?)?;
     let subject = Subject { name: ROW.into(), unit: "s", is_time: true, bar: Bar::Below(0.15) };
     compare(subject, effort, &mut own, Some(&mut bare))
 }
@@ -26,8 +26,8 @@ struct Listed {
 }
 
 impl Listed {
-    fn prepare(mount: &Path) -> Result<Self> {
-        let directory = mount.join("bench-listing");
+    fn prepare(home: &Path) -> Result<Self> {
+        let directory = home.join("mounted-listing");
         std::fs::create_dir_all(&directory).doing("make a directory on a mount")?;
         for number in 0..FILES {
             File::create(directory.join(format!("file{number}")))

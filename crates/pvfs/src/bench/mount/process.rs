@@ -41,9 +41,11 @@ impl MountProcess {
         }
     }
 
-    /// Where it is mounted.
-    pub fn directory(&self) -> &Path {
-        &self.directory
+    /// The testbed's directory, as it is seen through the mount.
+    pub fn home(&self, testbed: &Testbed) -> Result<PathBuf> {
+        let home = self.directory.join(testbed.home());
+        std::fs::create_dir_all(&home).doing("make a directory on a mount")?;
+        Ok(home)
     }
 
     /// Its process.

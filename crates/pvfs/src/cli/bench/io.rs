@@ -31,7 +31,7 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let effort = args.wishes.effort();
+    let effort = args.wishes.effort()?;
     let cases = io::cases(&effort);
     let mounts = mount::cases(&effort);
     let names = cases.iter().map(io::Case::name).chain(mounts.iter().map(mount::Case::name));

@@ -31,7 +31,7 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let effort = args.wishes.effort();
+    let effort = args.wishes.effort()?;
     let plan = meta::Plan::new(&effort);
     if !args.wishes.chosen(&plan.names(&effort), context)? {
         return Ok(());
