@@ -1,0 +1,91 @@
+//! Mounts whose servers or whose own process are gone can always be taken away.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::support::cleanup::mounts_below;
+use crate::support::{TestCluster, can_mount, eventually};
+
+const PROMPT: Duration = Duration::from_secs(10);
+
+fn mounted() -> Option<TestCluster> {
+    can_mount().then(|| {
+        let cluster = TestCluster::start(2);
+        cluster.mount("mnt");
+        cluster.shell("echo hello > $MNT/f").succeeds();
+        cluster
+    })
+}
+
+#[test]
+fn unmounting_works_while_daemons_are_dead() {
+    let Some(cluster) = mounted() else { return };
+    cluster.signal("io0", Signal::KILL);
+    cluster.signal("mgr0", Signal::KILL);
+    cluster.shell("pvfs umount $MNT").succeeds().within(PROMPT);
+    assert!(mounts_below(&cluster.root()).is_empty());
+    cluster.up();
+    cluster.shell("pvfs mount $MNT && cat $MNT/f").succeeds().prints("hello");
+}
+
+#[test]
+fn unmounting_works_while_daemons_hang() {
+    let Some(cluster) = mounted() else { return };
+    cluster.hang("io0");
+    cluster.hang("mgr0");
+    cluster.shell("pvfs umount $MNT").succeeds().within(PROMPT);
+    assert!(mounts_below(&cluster.root()).is_empty());
+}
+
+#[test]
+fn a_mount_whose_process_was_killed_is_taken_away_and_made_anew() {
+    let Some(cluster) = mounted() else { return };
+    cluster.shell("pkill -KILL -f \"pvfs mount $MNT --background\"").succeeds();
+    eventually("the mount is dead", Duration::from_secs(10), || {
+        !cluster.shell("ls $MNT").is_success()
+    });
+    cluster.shell("pvfs umount $MNT").succeeds().within(PROMPT);
+    assert!(mounts_below(&cluster.root()).is_empty());
+    cluster.shell("pvfs mount $MNT && cat $MNT/f && pvfs umount $MNT").succeeds().prints("hello");
+}
+
+#[test]
+fn what_cannot_be_mounted_is_said_in_a_sentence() {
+    let Some(cluster) = mounted() else { return };
+    cluster.shell("pvfs mount $ROOT/absent").fails(1).in_one_sentence();
+    cluster
+        .shell("pvfs mount -o fast $ROOT/mnt")
+        .fails(2)
+        .in_one_sentence()
+        .says("unknown mount option");
+    cluster.shell("touch file; pvfs mount file").fails(1).in_one_sentence();
+    cluster.shell("pvfs umount $ROOT/log").fails(1).in_one_sentence();
+    cluster
+        .shell("mkdir other; mount.pvfs $PVFS_CONFIG other -o ro && cat other/f")
+        .succeeds()
+        .prints("hello");
+    cluster.shell("echo x > other/f").ends_with(1).says("Read-only");
+    cluster.shell("pvfs umount other $MNT").succeeds();
+    cluster.signal("mgr0", Signal::KILL);
+    cluster
+        .shell("pvfs mount other")
+        .fails(4)
+        .in_one_sentence()
+        .says("mgr0")
+        .within(Duration::from_secs(15));
+}
+
+#[test]
+fn stopping_everything_takes_the_mount_away() {
+    if !can_mount() {
+        return;
+    }
+    let cluster = TestCluster::start_with(2, &[]);
+    cluster.shell("echo hello > $MNT/f").succeeds();
+    cluster.shell("pvfs down $ROOT").succeeds().prints("stopped");
+    assert!(mounts_below(&cluster.root()).is_empty());
+    cluster.shell("pvfs up $ROOT && cat $MNT/f").succeeds().prints("hello");
+    cluster.shell("cd $MNT && pvfs down $ROOT --remove").succeeds();
+    assert!(!cluster.root().exists());
+}
