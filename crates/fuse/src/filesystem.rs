@@ -354,9 +354,9 @@ impl Filesystem for KernelFilesystem {
         reply.ok();
     }
 
-    /// Names are as durable as the manager was told to make them; there is nothing to wait for here.
-    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        reply.ok();
+    fn fsyncdir(&self, request: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        let requester = self.requester(request);
+        self.0.with_data(move |mounted| empty(reply, mounted.fsync_names(requester)));
     }
 
     fn statfs(&self, request: &Request, _node: INodeNo, reply: ReplyStatfs) {

@@ -98,6 +98,11 @@ macro_rules! dispatch {
         Lock -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
         dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
     };
+    // Nor is what the store itself does.
+    (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
+        SyncNames -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
+        dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
+    };
     (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
         TestLock -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
         dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)

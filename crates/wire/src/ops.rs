@@ -117,6 +117,7 @@ macro_rules! manager_operations {
             CheckAccess -> Allowed = 0x0104 Query;
             Statfs -> FilesystemStat = 0x0105 Query;
             Map -> ClusterMap = 0x0106 Query;
+            SyncNames -> Done = 0x0107 Query;
             Open -> Opened = 0x0110 Change;
             Close -> Closed = 0x0111 Repeatable;
             Renew -> Renewed = 0x0112 Query;

@@ -1,17 +1,30 @@
-//! fsync: everything written to the file is on stable storage of every iod that holds part of it.
+//! fsync: everything written to the file is on stable storage of every iod that holds part of it, and so is
+//! its name on the manager's.
 
 use pvfs_net::call::Data;
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Errno;
-use pvfs_wire::ops::Sync;
+use pvfs_wire::ops::{Sync, SyncNames};
 
 use crate::error::Result;
 use crate::file::OpenFile;
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
-    /// Waits until all done writes of the file, by anyone, are on stable storage.
+    /// Waits until all done writes of the file, by anyone, are on stable storage, and the names and
+    /// attributes that lead to it.
     pub async fn sync(&self, file: &OpenFile) -> Result<()> {
+        self.sync_data(file).await?;
+        self.sync_names().await
+    }
+
+    /// Waits until every change of names and attributes done so far is on stable storage (fsync of a
+    /// directory).
+    pub async fn sync_names(&self) -> Result<()> {
+        self.ask(&SyncNames {}).await.map(|_| ())
+    }
+
+    async fn sync_data(&self, file: &OpenFile) -> Result<()> {
         loop {
             let slots = (0..file.slots()).map(|slot| self.sync_slot(file, slot));
             let synced: Result<()> = all(slots).await.into_iter().collect();

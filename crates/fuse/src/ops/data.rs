@@ -77,6 +77,11 @@ impl Mounted {
         wait(requester.pid, entry.user.sync(&entry.file))
     }
 
+    /// fsync(2) of a directory
+    pub fn fsync_names(&self, requester: Requester) -> Result<()> {
+        self.act(requester, |user| async move { user.sync_names().await })
+    }
+
     /// truncate(2), and ftruncate(2) when there is an open file.
     pub fn resize(
         &self,

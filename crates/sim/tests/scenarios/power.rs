@@ -74,7 +74,6 @@ fn synced_data_survives_once_its_name_has() {
 }
 
 #[test]
-#[ignore = "known gap: fsync does not make a new file's name durable at a manager that is not strict"]
 fn a_synced_new_file_survives() {
     seeds::each("a_synced_new_file_survives", 10, |seed| written_and_synced(seed, |_| ()));
 }

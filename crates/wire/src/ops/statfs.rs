@@ -20,6 +20,12 @@ record! {
 }
 
 record! {
+    /// Waits until every change of names and attributes done so far is on stable storage: the manager's
+    /// part of fsync.
+    pub struct SyncNames {}
+}
+
+record! {
     /// The iods and defaults of this file system.
     pub struct Map {}
 }

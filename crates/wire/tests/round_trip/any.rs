@@ -273,6 +273,7 @@ records! {
     ObjectStat { local_size, disk_bytes, mtime }
     RemoveObjects { handles }
     StatStore {}
+    SyncNames {}
     StoreStat { total_bytes, free_bytes, available_bytes }
     Session { id, uid, gid, gids, rights, issued, expiry }
     Capability { handle, rights, dist, session, layout_epoch, expiry }
