@@ -7,6 +7,7 @@ use crate::bench::error::{Doing, Error, Result};
 use crate::bench::limit::client::Client;
 use crate::bench::testbed::Testbed;
 use pvfs_client::block_on;
+use pvfs_net::buffer::{Buffer, Pool};
 
 /// Clients of the file system.
 pub fn product(testbed: &Testbed, files: &Files, case: &Case) -> Result<Vec<Job>> {
@@ -22,7 +23,7 @@ fn product_job(testbed: &Testbed, files: &Files, case: &Case, client: u32) -> Re
     let user = testbed.client(case.transport)?;
     let file = files.open(&user, number(client, case.sharing))?;
     let mut walk = Walk::new(case, client);
-    let mut buffer = vec![7; case.bytes as usize];
+    let mut buffer = buffer(case);
     Ok(match case.transfer {
         Transfer::Read => Box::new(move || {
             let got = block_on(user.read_at(&file, walk.next(), &mut buffer)).doing("read")?;
@@ -41,12 +42,19 @@ fn bare_job(testbed: &Testbed, case: &Case, client: u32) -> Result<Job> {
     let mut bare = connected.doing("connect to the bare servers")?;
     let (transfer, file) = (case.transfer, number(client, case.sharing));
     let mut walk = Walk::new(case, client);
-    let mut buffer = vec![7; case.bytes as usize];
+    let mut buffer = buffer(case);
     Ok(Box::new(move || {
         bare.transfer(transfer, file, walk.next(), &mut buffer)
             .doing("exchange with a bare server")?;
         Ok(Next::Done)
     }))
+}
+
+/// Page-aligned on both sides, as programs that move much data have it: how fast the kernel copies depends on it.
+fn buffer(case: &Case) -> Buffer {
+    let mut buffer = Pool::new().take(case.bytes as usize);
+    buffer.fill(7);
+    buffer
 }
 
 fn whole(got: usize, wanted: usize) -> Result<Next> {

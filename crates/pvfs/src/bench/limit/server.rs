@@ -1,7 +1,9 @@
-//! The bare server: a thread per connection, blocking calls, one buffer.
+//! The bare server: a thread per connection, blocking calls, one buffer, which begins at a page as those of the
+//! file system do.
 
 use super::{Medium, REQUEST_BYTES, Request, WRITTEN_BYTES};
 use crate::bench::io::Transfer;
+use pvfs_net::buffer::{Buffer, Pool};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -52,7 +54,7 @@ struct Serving {
     socket: File,
     directory: PathBuf,
     files: HashMap<u32, File>,
-    buffer: Vec<u8>,
+    buffer: Buffer,
 }
 
 impl Serving {
@@ -61,7 +63,7 @@ impl Serving {
             socket,
             directory,
             files: HashMap::new(),
-            buffer: vec![0; REQUEST_BYTES + CHUNK_BYTES],
+            buffer: Pool::new().take(REQUEST_BYTES + CHUNK_BYTES),
         }
     }
 
