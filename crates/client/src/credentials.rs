@@ -1,12 +1,12 @@
 //! Where a session comes from: signed here by whoever may read the cluster key, else asked of the agent.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pvfs_config::Cluster;
+use pvfs_config::{Cluster, KeyError};
 use pvfs_net::call::{Principal, Renew};
 use pvfs_wire::token::{Credential, KeyRing, Session, SessionRights};
 use pvfs_wire::{Errno, Wire};
@@ -87,7 +87,7 @@ impl Issuer {
     fn no_session(&self, errno: Errno) -> Error {
         match self {
             Self::Key { .. } => errno.into(),
-            Self::Agent(socket) => Error::Setup(format!(
+            Self::Agent(socket) => Error::NoSession(format!(
                 "the agent at {} gave no session for this user; is `pvfs agent` running, and is the user \
                  within [agent] uids?",
                 socket.display()
@@ -98,7 +98,12 @@ impl Issuer {
 
 /// The keys of the cluster file; the well-known key of zeros in mode `none`.
 pub fn key_ring(cluster: &Cluster) -> Result<KeyRing> {
-    let key = cluster.security.read_key().map_err(|error| Error::Setup(error.to_string()))?;
+    let key = cluster.security.read_key().map_err(|error| match &error {
+        KeyError::Unreadable { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            Error::NoSession(error.to_string())
+        }
+        error => Error::Setup(error.to_string()),
+    })?;
     let secret = key.map_or([0; 32], |key| *key.bytes());
     Ok(KeyRing::new(&[secret]))
 }

@@ -15,6 +15,9 @@ pub enum Error {
     /// The file system itself cannot be used as described.
     #[error("{0}")]
     Setup(String),
+    /// This user may not use the file system from here.
+    #[error("{0}")]
+    NoSession(String),
 }
 
 impl Error {
@@ -23,6 +26,7 @@ impl Error {
         match self {
             Self::Call(error) => error.errno(),
             Self::Setup(_) => Errno::EINVAL,
+            Self::NoSession(_) => Errno::EACCES,
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct ClusterKey([u8; KEY_BYTES]);
 pub enum KeyError {
     /// Not there, or not readable by this user.
     #[error("cannot read the cluster key {}: {source}; \
-             run this as the user of the daemons, or copy the key here with mode 0600", path.display())]
+             run this as the user of the daemons, run pvfs agent on this node, or copy the key here with mode 0600", path.display())]
     Unreadable {
         /// The key file.
         path: PathBuf,

@@ -129,6 +129,13 @@ impl Inner {
         self.done("look at", block_on(self.user().stat(self.target()?, follow)))
     }
 
+    /// The directory it is in; none for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let (parent, name) = self.path.rsplit_once('/')?;
+        (!name.is_empty()).then(|| Self { on: self.on.clone(), path: format!("{parent}/") })
+    }
+
     /// A name below this directory.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
@@ -210,6 +217,7 @@ pub fn failure(doing: impl Display, error: &Error) -> Failure {
 fn exit_of(error: &Error) -> Exit {
     match error {
         Error::Setup(_) => Exit::Usage,
+        Error::NoSession(_) => Exit::Denied,
         Error::Call(CallError::Timeout { .. } | CallError::Unreachable { .. }) => Exit::Unreachable,
         Error::Call(CallError::Refused { .. }) => Exit::Denied,
         Error::Call(CallError::Status(Errno::EACCES | Errno::EPERM)) => Exit::Denied,
