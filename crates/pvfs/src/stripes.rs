@@ -1,12 +1,13 @@
 //! Striping as commands set and show it: wishes for a new file, defaults of a directory.
 
 use pvfs_client::block_on;
+use pvfs_config::Cluster;
 use pvfs_wire::Errno;
 use pvfs_wire::attr;
 use pvfs_wire::ops::XattrFlags;
 use serde_json::{Map, Value};
 
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Exit, Failure};
 use crate::cli::striping::Striping;
 use crate::connected::Inner;
 
@@ -21,6 +22,23 @@ pub fn wishes(striping: &Striping) -> Result<attr::Striping, Failure> {
     })
 }
 
+/// Refuses what this cluster cannot do, in words: the manager would only say `invalid argument`.
+pub fn refuse_unfit(striping: &Striping, cluster: &Cluster) -> Result<(), Failure> {
+    let (placement, iods) = (striping.placement()?, cluster.iods.len() as u32);
+    let has = if iods == 1 { "1 iod".into() } else { format!("{iods} iods, 0 to {}", iods - 1) };
+    let refused = |sentence| Err(Failure::new(Exit::Usage, sentence));
+    match (placement.pcount, placement.base) {
+        (Some(pcount), _) if pcount > iods => {
+            refused(format!("pcount {pcount} is too many: the file system has {has}"))
+        }
+        (_, Some(base)) if base >= iods => {
+            refused(format!("there is no iod {base}: the file system has {has}"))
+        }
+        _ if placement.ssize == Some(0) => refused("a strip has at least one byte".into()),
+        _ => Ok(()),
+    }
+}
+
 /// Makes the flags' striping the default of a directory; what they do not say stays.
 pub fn set_directory(place: &Inner, striping: &Striping) -> Result<(), Failure> {
     let wishes = wishes(striping)?;
@@ -30,23 +48,28 @@ pub fn set_directory(place: &Inner, striping: &Striping) -> Result<(), Failure> 
         ("pcount", wishes.pcount.map(|value| value.to_string())),
         ("base", wishes.base.map(|value| value.to_string())),
     ];
-    for (name, value) in values {
-        let Some(value) = value else { continue };
-        let (target, name) = (place.target()?, xattr(name));
-        let set = place.user().set_xattr(
-            target,
-            true,
-            name.as_bytes(),
-            value.as_bytes(),
-            XattrFlags::NONE,
-        );
-        place.done(&format!("set {name} of"), block_on(set))?;
-    }
-    Ok(())
+    let wished = values.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    wished.into_iter().try_for_each(|(name, value)| set(place, name, &value))
+}
+
+/// Gives a directory the defaults of its parent in place of its own, as if it were made now.
+pub fn inherit_directory(place: &Inner) -> Result<(), Failure> {
+    forget_directory(place)?;
+    let Some(parent) = place.parent() else { return Ok(()) };
+    let Value::Object(fields) = of_directory(&parent)? else { return Ok(()) };
+    let values = fields.iter().filter_map(|(name, value)| Some((name, value.as_str()?)));
+    values.into_iter().try_for_each(|(name, value)| set(place, name, value))
+}
+
+fn set(place: &Inner, name: &str, value: &str) -> Result<(), Failure> {
+    let (target, name) = (place.target()?, xattr(name));
+    let flags = XattrFlags::NONE;
+    let set = place.user().set_xattr(target, true, name.as_bytes(), value.as_bytes(), flags);
+    place.done(&format!("set {name} of"), block_on(set))
 }
 
 /// Takes a directory's own defaults away.
-pub fn inherit_directory(place: &Inner) -> Result<(), Failure> {
+fn forget_directory(place: &Inner) -> Result<(), Failure> {
     for name in NAMES {
         let (target, name) = (place.target()?, xattr(name));
         match block_on(place.user().remove_xattr(target, true, name.as_bytes())) {

@@ -9,7 +9,7 @@ use crate::connected::{Connections, Location};
 use crate::copying::walk::is_directory;
 use crate::copying::{Outcome, Wishes, copy};
 use crate::show::human_bytes;
-use crate::stripes::wishes;
+use crate::stripes::{refuse_unfit, wishes};
 use pvfs_config::ByteSize;
 
 /// Copy files in, out and within the file system
@@ -102,6 +102,9 @@ fn pairs(args: &Args, context: &Context) -> Result<Vec<(Location, Location)>, Fa
         true => Location::Inside(connections.inside(last)?),
         false => connections.locate(last)?,
     };
+    if let Location::Inside(inner) = &to {
+        refuse_unfit(&args.striping, &inner.on.cluster)?;
+    }
     let into_directory = is_directory(&to)?;
     if sources.len() > 1 && !into_directory {
         let sentence = format!("{to} is no directory, and there are several sources");
@@ -142,7 +145,7 @@ fn report(outcome: &Outcome, context: &Context) -> Result<(), Failure> {
     outcome.failures.iter().for_each(|failure| context.warn(failure));
     if context.json() {
         context.value(outcome)?;
-    } else {
+    } else if outcome.failures.is_empty() || outcome.files > 0 {
         let rate = outcome.bytes as f64 / outcome.seconds.max(1e-9);
         context.note(format!(
             "{} files, {} in {:.2} s ({}/s)",

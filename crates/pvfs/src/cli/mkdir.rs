@@ -6,7 +6,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::Failure;
 use crate::cli::striping::Striping;
 use crate::connected::{Connections, Inner, for_each};
-use crate::stripes::set_directory;
+use crate::stripes::{refuse_unfit, set_directory};
 
 /// Make directories
 ///
@@ -43,6 +43,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let connections = Connections::new(context);
     for_each(context, &args.paths, |path| {
         let place = connections.inside(path)?;
+        refuse_unfit(&args.striping, &place.on.cluster)?;
         if args.parents {
             make_parents(&place)?;
         }

@@ -9,7 +9,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::mkdir::umask;
 use crate::cli::striping::Striping;
 use crate::connected::{Connections, Inner, for_each};
-use crate::stripes::{inherit_directory, set_directory, wishes};
+use crate::stripes::{inherit_directory, refuse_unfit, set_directory, wishes};
 
 /// Choose the striping of a directory, or of a new file
 ///
@@ -44,6 +44,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let connections = Connections::new(context);
     for_each(context, &args.paths, |path| {
         let place = connections.inside(path)?;
+        refuse_unfit(&args.striping, &place.on.cluster)?;
         match block_on(place.user().stat_lite(place.target()?, true)) {
             Err(error) if error.errno() == Errno::ENOENT => create(&place, args),
             stated => match place.done("look at", stated)?.kind {
