@@ -14,7 +14,8 @@ pub struct Setup {
 impl Setup {
     /// One manager and `iods` iods, with the defaults of `pvfs genconfig`.
     pub fn of(iods: u32) -> Self {
-        Self { iods, settings: Vec::new() }
+        // The agent's usual place is the machine's, and not a test's.
+        Self { iods, settings: vec![("socket", "\"run/agent.sock\"".into())] }
     }
 
     /// Another value of a key of the cluster file, written as in TOML.

@@ -1,0 +1,141 @@
+//! Names and bytes: cp, ls, stat, cat, sum, mv, mkdir, rm, df.
+
+use serde_json::Value;
+
+use crate::support::TestCluster;
+
+fn with_data() -> TestCluster {
+    let cluster = TestCluster::start(4);
+    cluster.shell("head -c 3M /dev/urandom > big; echo hello > small; mkdir -p dir/sub").succeeds();
+    cluster.shell("cp small dir/a; cp big dir/sub/b; ln -s a dir/link; chmod 600 dir/a").succeeds();
+    cluster
+}
+
+#[test]
+fn cp_copies_in_out_and_within() {
+    let cluster = with_data();
+    cluster.shell("pvfs cp big pvfs:/big && pvfs cp pvfs:/big out && cmp big out").succeeds();
+    cluster.shell("pvfs cp pvfs:/big pvfs:/copy && pvfs cat pvfs:/copy | cmp - big").succeeds();
+    cluster
+        .shell("pvfs cp -r dir pvfs:/ && pvfs cp -r pvfs:/dir back && diff -r dir back")
+        .succeeds();
+    cluster.shell("pvfs cp -rp pvfs:/dir kept && test $(stat -c %a kept/a) = 600").succeeds();
+    cluster
+        .shell("pvfs cp -r pvfs:/dir pvfs:/dir2 && pvfs ls -R pvfs:/dir2")
+        .succeeds()
+        .prints("sub");
+    cluster.shell("pvfs mkdir pvfs:/into && pvfs cp big small pvfs:/into").succeeds();
+    cluster.shell("pvfs ls pvfs:/into").succeeds().prints("big\nsmall");
+    cluster
+        .shell("pvfs cp --sync --jobs 2 --streams 3 --transfer 100K -f big pvfs:/big")
+        .succeeds();
+    cluster.shell("pvfs cp pvfs:/big out && cmp big out").succeeds();
+    let again = cluster.shell("pvfs cp --update --json -p big pvfs:/big").succeeds().json();
+    assert!(again["files"].is_u64() && again["skipped"].is_u64(), "{again}");
+    let quiet = cluster.shell("pvfs cp --quiet small pvfs:/quiet").succeeds();
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+    cluster
+        .shell("head -c 0 big > empty; pvfs cp empty pvfs:/empty && pvfs stat pvfs:/empty")
+        .succeeds();
+}
+
+#[test]
+fn ls_lists_as_it_was_asked() {
+    let cluster = with_data();
+    cluster.shell("pvfs cp -r dir pvfs:/ && pvfs cp small pvfs:/.hidden").succeeds();
+    assert_eq!(cluster.shell("pvfs ls").succeeds().lines(), ["dir"]);
+    assert_eq!(cluster.shell("pvfs ls -a").succeeds().lines(), [".hidden", "dir"]);
+    assert_eq!(cluster.shell("pvfs ls pvfs:/dir").succeeds().lines(), ["a", "link", "sub"]);
+    assert_eq!(cluster.shell("pvfs ls /dir/a").succeeds().lines(), ["/dir/a"]);
+    let long = cluster.shell("pvfs ls -l pvfs:/dir").succeeds();
+    assert!(long.lines()[0].starts_with("-rw-------   1 "), "{long:?}");
+    assert!(long.lines()[1].starts_with("lrwxrwxrwx   1 "), "{long:?}");
+    assert!(long.lines()[2].starts_with("drwxr-xr-x "), "{long:?}");
+    cluster.shell("pvfs ls -lH pvfs:/dir/sub").succeeds().prints("3.0M");
+    cluster.shell("pvfs ls -d -l pvfs:/dir").succeeds().prints("drwxr-xr-x");
+    let all = cluster.shell("pvfs ls -lR --json pvfs:/").succeeds().json();
+    let names: Vec<&str> =
+        all.as_array().unwrap().iter().filter_map(|entry| entry["name"].as_str()).collect();
+    assert_eq!(names, ["/dir", "/dir/a", "/dir/link", "/dir/sub", "/dir/sub/b"]);
+    assert_eq!(all[4]["size"], 3 << 20);
+    assert_eq!(all[0]["type"], "directory");
+}
+
+#[test]
+fn cat_and_sum_read_what_was_written() {
+    let cluster = with_data();
+    cluster.shell("pvfs cp big pvfs:/big && pvfs cp -r dir pvfs:/").succeeds();
+    cluster.shell("pvfs cat pvfs:/dir/a pvfs:/dir/link").succeeds().prints("hello\nhello\n");
+    cluster.shell("pvfs cat --offset 1M --length 1M pvfs:/big | cmp - <(tail -c +1048577 big | head -c 1M)").succeeds();
+    cluster.shell("pvfs cat --offset 100M pvfs:/big | wc -c").succeeds().prints("0");
+    cluster.shell("pvfs cat pvfs:/big | head -c 10 > /dev/null").succeeds();
+    cluster
+        .shell("test $(pvfs sum pvfs:/big | cut -d' ' -f1) = $(sha256sum big | cut -d' ' -f1)")
+        .succeeds();
+    cluster.shell("diff <(pvfs sum big dir/a) <(sha256sum big dir/a)").succeeds();
+    cluster
+        .shell("pvfs sum -r pvfs:/dir > data.sums && pvfs sum --check data.sums")
+        .succeeds()
+        .prints("sub/b: OK");
+    cluster.shell("pvfs sum -a crc32c pvfs:/big").succeeds().prints("  pvfs:/big");
+    cluster.shell("echo changed > x && pvfs cp -f x pvfs:/dir/a").succeeds();
+    cluster.shell("pvfs sum --check data.sums").fails(3).says("pvfs:/dir/a: the sum differs");
+    let value = cluster.shell("pvfs sum --json pvfs:/big").succeeds().json();
+    assert_eq!(value["name"], "pvfs:/big");
+}
+
+#[test]
+fn mv_mkdir_and_rm_change_names() {
+    let cluster = with_data();
+    cluster.shell("pvfs mkdir -p pvfs:/a/b/c && pvfs mkdir -p pvfs:/a/b/c").succeeds();
+    cluster.shell("pvfs mkdir -m 700 pvfs:/private && pvfs ls -l").succeeds().prints("drwx------");
+    cluster
+        .shell("pvfs cp small pvfs:/x && pvfs mv pvfs:/x pvfs:/y && pvfs cat pvfs:/y")
+        .succeeds()
+        .prints("hello");
+    cluster.shell("pvfs cp small pvfs:/z && pvfs mv pvfs:/y pvfs:/z pvfs:/a/b").succeeds();
+    assert_eq!(cluster.shell("pvfs ls pvfs:/a/b").succeeds().lines(), ["c", "y", "z"]);
+    cluster.shell("pvfs mv -n pvfs:/a/b/y pvfs:/a/b/z").fails(1).in_one_sentence().says("exists");
+    cluster.shell("pvfs mv pvfs:/a pvfs:/a/b").fails(1).in_one_sentence();
+    cluster.shell("pvfs rm pvfs:/a").fails(1).in_one_sentence().says("-r");
+    cluster.shell("pvfs rm -r pvfs:/a pvfs:/private && pvfs rm -f pvfs:/absent").succeeds();
+    assert_eq!(cluster.shell("pvfs ls").succeeds().lines(), [""; 0]);
+}
+
+#[test]
+fn stat_and_df_tell_what_there_is() {
+    let cluster = with_data();
+    cluster.shell("pvfs cp big pvfs:/big && pvfs cp -r dir pvfs:/").succeeds();
+    let shown = cluster.shell("pvfs stat pvfs:/big").succeeds().prints("pcount 4, ssize 65536");
+    assert_eq!(shown.stdout.matches(" 786432 bytes").count(), 4, "{shown:?}");
+    let value = cluster.shell("pvfs stat --json pvfs:/big pvfs:/dir").succeeds().json();
+    assert_eq!(value[0]["size"], 3 << 20);
+    assert_eq!(value[0]["layout"]["iods"].as_array().unwrap().len(), 4);
+    assert_eq!(value[1]["type"], "directory");
+    cluster.shell("pvfs stat pvfs:/dir/link").succeeds().prints("lrwx");
+    cluster.shell("pvfs stat -L pvfs:/dir/link").succeeds().prints("-rw-------");
+    cluster.shell("pvfs df").succeeds().prints("files and directories");
+    assert_eq!(cluster.shell("pvfs df --iods -H").succeeds().lines().len(), 7);
+    let value = cluster.shell("pvfs df --json").succeeds().json();
+    assert_eq!(value["iods"].as_array().map(Vec::len), Some(4), "{value}");
+    assert!(value["available_bytes"].as_u64() > Some(0) && value["files"] == 7, "{value}");
+}
+
+#[test]
+fn names_that_are_hard_to_write_survive() {
+    let cluster = with_data();
+    let names = ["with space", "umläut", "-dash", "quote\"'", "pvfs:", "new\\nline", "a\tb"];
+    for name in names {
+        let quoted =
+            format!("$'{}'", name.replace('\\', "\\\\").replace('\'', "\\'").replace('\t', "\\t"));
+        let line = format!("pvfs cp small \"pvfs:/\"{quoted} && pvfs cat \"pvfs:/\"{quoted}");
+        cluster.shell(&line).succeeds().prints("hello");
+    }
+    let listed = cluster.shell("pvfs ls --json").succeeds().json();
+    let found: Vec<&str> =
+        listed.as_array().unwrap().iter().filter_map(|entry| entry["name"].as_str()).collect();
+    for name in names {
+        assert!(found.contains(&format!("/{name}").as_str()), "{name:?} in {found:?}");
+    }
+    assert!(matches!(listed, Value::Array(_)));
+}
