@@ -123,6 +123,7 @@ impl DiskStore {
     pub fn is_space_low(&self) -> bool {
         if self.core.space_low.load(Ordering::Relaxed) {
             self.core.measure_space();
+            self.core.reclaim_space();
         }
         self.core.space_low.load(Ordering::Relaxed)
     }
@@ -263,6 +264,18 @@ impl Core {
         self.checkpoints.submit(Job { memtable, last: writer.last(), segments: vec![complete] });
         self.measure_space();
         Ok(())
+    }
+
+    /// While space is low no commits come that would fill the memtable, and what was removed takes space
+    /// until the next checkpoint: so one begins now. When it cannot, it is tried again at the next look.
+    fn reclaim_space(&self) {
+        let (under_way, _) = self.checkpoints.progress();
+        if under_way || !self.space_low.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = self.rotate(&mut self.lock_writer()) {
+            tracing::warn!("no checkpoint could begin though space is low: {error}");
+        }
     }
 
     /// Says in the log what is synced, if no group written since does.

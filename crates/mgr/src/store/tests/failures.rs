@@ -146,6 +146,19 @@ fn the_caller_is_warned_before_space_runs_out() {
     assert!(!store.is_space_low());
 }
 
+/// Otherwise a store that was full would stay so: removals come, and nothing after them.
+#[test]
+fn while_space_is_low_a_look_at_it_begins_a_checkpoint() {
+    let directory = scratch();
+    let media = FaultyMedia::default();
+    let store = open(&media, directory.path(), StoreOptions { sync_delay_ms: 1, ..small() });
+    media.faults().free_bytes.store(100, Ordering::SeqCst);
+    let last = store.commit(one("a", "1")).unwrap();
+    eventually("the checkpoint", || {
+        store.is_space_low() && store.status().checkpointed == last
+    });
+}
+
 /// With little space a checkpoint goes in parts of 64 keys; whatever happens between them, no reader
 /// and no kill sees a part of a group.
 #[test]
