@@ -38,7 +38,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
 use pvfs_wire::ops::{Control, Done, Hello, OrderKind, Ping, Status, SyncNames};
 use pvfs_wire::token::KeyRing;
-use pvfs_wire::{Errno, Operation};
+use pvfs_wire::{Errno, Operation, Wire};
 
 use crate::clients::{Clients, Terms};
 use crate::execute::{Context, Policy, Random, dispatch};
@@ -223,7 +223,13 @@ impl Manager {
     }
 
     /// The names' part of fsync. Quick where the group of somebody else's was synced meanwhile.
-    fn sync_names(&self) -> Response {
+    fn sync_names(&self, request: &Request<'_>) -> Response {
+        if request.session.is_none() {
+            return Response::failed(Errno::EACCES);
+        }
+        if SyncNames::from_bytes(request.body).is_err() {
+            return Response::failed(Errno::EPROTO);
+        }
         match self.store.sync() {
             Ok(()) => Response::done::<SyncNames>(&Done {}),
             Err(error) => {
@@ -245,7 +251,7 @@ impl Manager {
             Status::CODE => self.status(),
             Control::CODE => self.control(request.body),
             _ if self.orders.mode() == Mode::Stopped => Response::failed(Errno::EIO),
-            SyncNames::CODE => self.sync_names(),
+            SyncNames::CODE => self.sync_names(&request),
             code if table::is_query(code) => {
                 let snapshot = snapshot.get_or_insert_with(|| self.store.snapshot());
                 self.query(&request, snapshot, random)
