@@ -154,9 +154,7 @@ fn while_space_is_low_a_look_at_it_begins_a_checkpoint() {
     let store = open(&media, directory.path(), StoreOptions { sync_delay_ms: 1, ..small() });
     media.faults().free_bytes.store(100, Ordering::SeqCst);
     let last = store.commit(one("a", "1")).unwrap();
-    eventually("the checkpoint", || {
-        store.is_space_low() && store.status().checkpointed == last
-    });
+    eventually("the checkpoint", || store.is_space_low() && store.status().checkpointed == last);
 }
 
 /// With little space a checkpoint goes in parts of 64 keys; whatever happens between them, no reader
