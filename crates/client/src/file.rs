@@ -1,12 +1,14 @@
 //! An open file: what it takes to talk to its iods, and what has been written through it.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use pvfs_layout::Distribution;
 use pvfs_net::call::Shown;
 use pvfs_wire::attr::{Placement, Time};
 use pvfs_wire::ops::{OpenFlags, Wrote};
 use pvfs_wire::{Bytes, Handle};
+
+use crate::unsynced::Unsynced;
 
 /// A regular file that is open. Positions are the caller's business.
 ///
@@ -23,6 +25,7 @@ pub struct OpenFile {
     pub(crate) open: u64,
     shown: Mutex<Shown>,
     wrote: Mutex<Option<Wrote>>,
+    unsynced: Mutex<Unsynced>,
 }
 
 impl OpenFile {
@@ -34,7 +37,8 @@ impl OpenFile {
         shown: Shown,
     ) -> Self {
         let (shown, wrote) = (Mutex::new(shown), Mutex::new(None));
-        Self { handle, flags, placement, open, shown, wrote }
+        let unsynced = Mutex::default();
+        Self { handle, flags, placement, open, shown, wrote, unsynced }
     }
 
     /// How many iods hold the file.
@@ -67,6 +71,11 @@ impl OpenFile {
     /// Notes that somebody stopped waiting for a write that would have ended at `end`: its fate is not known.
     pub fn abandoned_write(&self, end: u64, mtime: Time) {
         self.note_write(end, mtime, true);
+    }
+
+    /// What was written to which iod and not synced yet.
+    pub(crate) fn unsynced(&self) -> MutexGuard<'_, Unsynced> {
+        self.unsynced.lock().expect(NO_PANIC)
     }
 
     /// What was written so far.

@@ -17,6 +17,7 @@ pub mod error;
 pub mod file;
 pub mod filesystem;
 mod ops;
+mod unsynced;
 pub mod user;
 
 pub use error::{Error, Result};

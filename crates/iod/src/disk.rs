@@ -7,6 +7,7 @@
 //! removes an object, or writes it, while another call on the same object is under way; two reads, or a
 //! sync beside anything, are fine.
 
+mod boot;
 #[cfg(test)]
 mod conformance;
 mod format;
@@ -50,6 +51,17 @@ pub trait Disk: Send + Sync {
 
     /// Brings everything done so far to stable storage.
     fn commit(&self) -> Result<(), Errno>;
+
+    /// A number that is another one after something done and not synced may be gone
+    /// ([`pvfs_wire::ops::Welcome::boot`]).
+    fn boot(&self) -> u64;
+
+    /// Something may be gone although the power was not lost: the next start is another boot.
+    fn end_boot(&self);
+
+    /// Everything is on stable storage and nothing more will be done: the next start is the same boot,
+    /// whatever happens to the machine in between.
+    fn keep_boot(&self) -> Result<(), Errno>;
 
     /// Space of the store.
     fn space(&self) -> Result<StoreStat, Errno>;

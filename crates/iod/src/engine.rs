@@ -163,6 +163,7 @@ impl Engine {
         let outcome = self.judge(handle, "sync", object.sync());
         if outcome.is_err() {
             self.losses.add(handle);
+            self.disk.end_boot();
         }
         outcome
     }
@@ -175,6 +176,7 @@ impl Engine {
         self.figures.commits.one();
         self.disk.commit().inspect_err(|error| {
             self.written.store(true, SeqCst);
+            self.disk.end_boot();
             self.note("commit", "the store", *error);
         })
     }

@@ -105,6 +105,11 @@ impl Iod {
         self.shared.stop_wanted()
     }
 
+    /// The boot of its store, for the welcomes.
+    pub fn boot(&self) -> u64 {
+        self.shared.engine.disk().boot()
+    }
+
     /// How it is.
     pub fn state(&self) -> DaemonState {
         self.shared.health.state()
@@ -117,10 +122,14 @@ impl Iod {
 
     /// Waits for the requests under way, then brings everything to stable storage. ETIMEDOUT when
     /// requests were still under way after `patience`; everything else is on stable storage even then.
+    /// The last call: nothing may be asked of it any more.
     pub fn drain(&self, patience: Duration) -> Result<(), Errno> {
         let idle = self.shared.board().wait_until_idle(patience);
         self.shared.engine.commit()?;
-        if idle { Ok(()) } else { Err(Errno::ETIMEDOUT) }
+        if !idle {
+            return Err(Errno::ETIMEDOUT);
+        }
+        self.shared.engine.disk().keep_boot()
     }
 
     /// Drops everything that waits and fails everything to come, as an estop order does.

@@ -89,6 +89,17 @@ pub struct Data<'a, 'b> {
     pub into: &'a mut [&'b mut [u8]],
 }
 
+/// What came of a transfer.
+#[derive(Clone, Copy, Debug)]
+pub struct Moved<T> {
+    /// The reply record.
+    pub reply: T,
+    /// How many bytes of the caller's memory were filled.
+    pub bytes: usize,
+    /// In which boot of the daemon's store this happened ([`pvfs_wire::ops::Welcome::boot`]).
+    pub boot: u64,
+}
+
 /// Why a call has no reply.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum CallError {
@@ -229,7 +240,6 @@ impl<R: Runtime> Caller<R> {
     }
 
     /// Moves file data under a capability. `make` builds the request around the access it is given.
-    /// Returns the reply record and how many bytes of `data.into` were filled.
     pub async fn transfer<O: Operation>(
         &self,
         server: &Server<R>,
@@ -238,7 +248,7 @@ impl<R: Runtime> Caller<R> {
         make: impl Fn(Access) -> O,
         data: &mut Data<'_, '_>,
         patience: Patience,
-    ) -> Result<(O::Reply, usize), CallError> {
+    ) -> Result<Moved<O::Reply>, CallError> {
         let sequence = Sequence::default();
         let reply_bytes = REPLY_BYTES_WITH_DATA;
         let call = Call { server, principal, sequence, patience, operation: O::CODE, reply_bytes };
@@ -257,8 +267,8 @@ impl<R: Runtime> Caller<R> {
                 }
                 reply => {
                     let incoming = reply?;
-                    let data_bytes = incoming.header.data_bytes as usize;
-                    return Ok((decoded::<O>(server, incoming)?, data_bytes));
+                    let (bytes, boot) = (incoming.header.data_bytes as usize, incoming.boot);
+                    return Ok(Moved { reply: decoded::<O>(server, incoming)?, bytes, boot });
                 }
             }
         }

@@ -68,6 +68,8 @@ pub struct Incoming {
     pub header: Header,
     /// The reply record.
     pub body: Vec<u8>,
+    /// The daemon's boot, as it was welcomed with ([`Welcome::boot`]).
+    pub boot: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -210,7 +212,7 @@ impl<S: Stream> Lane<S> {
         let header = Header::decode(head[..HEADER_BYTES].try_into().expect("64 bytes"))?;
         if into.is_empty() {
             let body = self.rest_of_body(runtime, header, &head[HEADER_BYTES..got]).await?;
-            return Ok(Incoming { header, body });
+            return Ok(Incoming { header, body, boot: self.welcome.boot });
         }
         let total = expected_total(header, head_bytes, into)?;
         while got < total {
@@ -219,7 +221,7 @@ impl<S: Stream> Lane<S> {
         let body = head[HEADER_BYTES..HEADER_BYTES + header.body_bytes as usize].to_vec();
         header.check_body(&body)?;
         check_data(header, into)?;
-        Ok(Incoming { header, body })
+        Ok(Incoming { header, body, boot: self.welcome.boot })
     }
 
     /// The body of a reply without data, of which `first` has already arrived.

@@ -149,7 +149,7 @@ fn data_goes_from_and_to_the_callers_pieces_and_a_capability_is_shown_once() {
         let pieces = [&content[..100], &content[100..]];
         let mut data = Data { out: &pieces, into: &mut [] };
         let call = caller.transfer(&server, &principal, &shown, make, &mut data, PATIENT);
-        assert_eq!(block_on(call).unwrap().0.local_size, bytes as u64);
+        assert_eq!(block_on(call).unwrap().reply.local_size, bytes as u64);
     }
     let mut buffer = vec![0u8; bytes];
     let (left, right) = buffer.split_at_mut(12_345);
@@ -157,8 +157,8 @@ fn data_goes_from_and_to_the_callers_pieces_and_a_capability_is_shown_once() {
     let mut into = [left, right];
     let mut data = Data { out: &[], into: &mut into };
     let call = caller.transfer(&server, &principal, &shown, make, &mut data, PATIENT);
-    let (reply, filled) = block_on(call).unwrap();
-    assert_eq!((reply.local_size, filled), (9, bytes));
+    let moved = block_on(call).unwrap();
+    assert_eq!((moved.reply.local_size, moved.bytes), (9, bytes));
     assert!((0..).zip(&buffer).all(|(at, byte): (usize, _)| *byte == (at % 251) as u8));
 }
 

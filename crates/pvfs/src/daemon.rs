@@ -62,6 +62,8 @@ pub struct Process<'a> {
     pub threads: usize,
     /// Memory for data.
     pub pool: Pool,
+    /// What its welcomes say of the past ([`pvfs_wire::ops::Welcome::boot`]).
+    pub boot: u64,
 }
 
 /// What the process must react to.
@@ -170,18 +172,17 @@ fn reload(role: &dyn Role, cluster: Cluster, doorman: &Doorman, context: &Contex
 
 fn doorman(process: &Process<'_>) -> Result<Doorman, Failure> {
     let cluster = &process.cluster;
-    let mut random = [0; 40];
-    getrandom::fill(&mut random).expect("the kernel gives random bytes");
-    let (boot, secret) = random.split_at(8);
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).expect("the kernel gives random bytes");
     Ok(Doorman::new(Rules {
         name: process.name.to_owned(),
-        boot: u64::from_le_bytes(boot.try_into().expect("eight bytes")),
+        boot: process.boot,
         fsid: cluster.filesystem().id,
         security: security(cluster)?,
         networks: cluster.security.networks.clone(),
         root_squash: cluster.security.root_squash,
         limits: Limits::default(),
-        secret: secret.try_into().expect("32 bytes"),
+        secret,
     }))
 }
 

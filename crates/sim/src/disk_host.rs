@@ -42,7 +42,7 @@ impl DiskHost {
         };
         let (disk, pool) = (Arc::new(self.disk.clone()), Pool::new());
         let iod = Arc::new(Iod::new(config, disk, ground.ring.clone(), pool.clone()));
-        let doorman = ground.doorman(&self.name, chance);
+        let doorman = ground.doorman(&self.name, iod.boot(), chance);
         let daemon = MemoryDaemon::start(&ground.network, &self.name, iod, doorman, pool);
         self.running = Some(daemon);
     }

@@ -76,7 +76,7 @@ impl ManagerHost {
         let (store, ring) = (self.store.clone(), ground.ring.clone());
         let manager = Manager::with_seed(options, store, ring, chance.any());
         let manager = Arc::new(manager.expect("what a manager wrote the next one reads"));
-        let doorman = ground.doorman(MANAGER, chance);
+        let doorman = ground.doorman(MANAGER, chance.any(), chance);
         let daemon =
             MemoryDaemon::start(&ground.network, MANAGER, manager.clone(), doorman, Pool::new());
         let purging = Purging::new(ground);

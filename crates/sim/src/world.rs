@@ -402,13 +402,13 @@ impl Ground {
         self.network.crash(host, Crash::Killed);
     }
 
-    /// A new start of the daemon `name`.
-    pub fn doorman(&self, name: &str, chance: &mut Chance) -> Arc<Doorman> {
+    /// A new start of the daemon `name`, in this boot of its store.
+    pub fn doorman(&self, name: &str, boot: u64, chance: &mut Chance) -> Arc<Doorman> {
         let mut secret = [0; 32];
         secret.fill_with(|| chance.any() as u8);
         Arc::new(Doorman::new(Rules {
             name: name.into(),
-            boot: chance.any(),
+            boot,
             fsid: self.cluster.filesystems[0].id,
             security: Security::Psk(self.ring.clone()),
             networks: Vec::new(),

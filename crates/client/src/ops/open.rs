@@ -111,6 +111,7 @@ impl<R: Runtime> User<R> {
     async fn cut_opened(&self, file: &OpenFile, ticket: u64) -> Result<Attr> {
         let cut = Cut {
             handle: file.handle,
+            file: Some(file),
             placement: &file.placement,
             shown: &file.shown(),
             ticket,

@@ -78,7 +78,7 @@ impl<R: Runtime> User<R> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let regions = regions(window)?;
         let wanted: usize = share.pieces.iter().map(|piece| piece.len()).sum();
-        let (reply, got) = self
+        let moved = self
             .filesystem
             .caller()
             .transfer::<Read>(
@@ -90,10 +90,11 @@ impl<R: Runtime> User<R> {
                 self.filesystem.data_patience(),
             )
             .await?;
-        if got < wanted {
-            zero_after(&mut share.pieces, got);
+        let short = moved.bytes < wanted;
+        if short {
+            zero_after(&mut share.pieces, moved.bytes);
         }
-        Ok(SlotEnd { slot, local_size: reply.local_size, short: got < wanted })
+        Ok(SlotEnd { slot, local_size: moved.reply.local_size, short })
     }
 
     /// How much of the window is within the file: all of it, unless some slot came up short.

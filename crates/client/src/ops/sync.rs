@@ -13,8 +13,12 @@ use crate::user::User;
 impl<R: Runtime> User<R> {
     /// Waits until all done writes of the file, by anyone, are on stable storage, and the names and
     /// attributes that lead to it.
+    ///
+    /// EIO, now and for ever after on this descriptor, when an iod lost power since something was written
+    /// through it and not synced: what was written may be gone.
     pub async fn sync(&self, file: &OpenFile) -> Result<()> {
         self.sync_data(file).await?;
+        file.unsynced().check()?;
         self.sync_names().await
     }
 
@@ -39,8 +43,10 @@ impl<R: Runtime> User<R> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let (caller, patience) = (self.filesystem.caller(), self.filesystem.data_patience());
         let make = |access| Sync { access };
-        let shown = file.shown();
-        caller.transfer(iod, &self.principal, &shown, make, &mut Data::default(), patience).await?;
+        let (shown, count) = (file.shown(), file.unsynced().count(slot));
+        let data = &mut Data::default();
+        let synced = caller.transfer(iod, &self.principal, &shown, make, data, patience).await?;
+        file.unsynced().synced(slot, count, synced.boot);
         Ok(())
     }
 }

@@ -13,6 +13,8 @@ use crate::user::User;
 /// A truncation that the manager has let begin.
 pub(crate) struct Cut<'a> {
     pub handle: Handle,
+    /// The open that is to answer for it at its next fsync.
+    pub file: Option<&'a OpenFile>,
     pub placement: &'a Placement,
     pub shown: &'a Shown,
     pub ticket: u64,
@@ -22,22 +24,23 @@ pub(crate) struct Cut<'a> {
 impl<R: Runtime> User<R> {
     /// truncate(2).
     pub async fn truncate(&self, target: Target, follow: bool, size: u64) -> Result<Attr> {
-        self.truncate_as(&Truncate { target, follow, size, open: None }).await
+        self.truncate_as(&Truncate { target, follow, size, open: None }, None).await
     }
 
     /// ftruncate(2): the open stands for the permission.
     pub async fn truncate_file(&self, file: &OpenFile, size: u64) -> Result<Attr> {
         let open = Some(file.open);
         let target = Target::object(file.handle);
-        self.truncate_as(&Truncate { target, follow: false, size, open }).await
+        self.truncate_as(&Truncate { target, follow: false, size, open }, Some(file)).await
     }
 
-    async fn truncate_as(&self, request: &Truncate) -> Result<Attr> {
+    async fn truncate_as(&self, request: &Truncate, file: Option<&OpenFile>) -> Result<Attr> {
         let begun = self.begin_truncation(request).await?;
         let number = self.filesystem.next_number();
         let shown = Shown { number, version: 1, token: begun.capability };
         let cut = Cut {
             handle: begun.attr.handle,
+            file,
             placement: &begun.placement,
             shown: &shown,
             ticket: begun.ticket,
@@ -75,9 +78,11 @@ impl<R: Runtime> User<R> {
         let iod = self.filesystem.iod_of(cut.placement, slot)?;
         let (caller, patience) = (self.filesystem.caller(), self.filesystem.data_patience());
         let make = |access| TruncateObject { access, slot, size: cut.size };
-        caller
-            .transfer(iod, &self.principal, cut.shown, make, &mut Data::default(), patience)
-            .await?;
+        let data = &mut Data::default();
+        let done = caller.transfer(iod, &self.principal, cut.shown, make, data, patience).await?;
+        if let Some(file) = cut.file {
+            file.unsynced().wrote(slot, done.boot, false);
+        }
         Ok(())
     }
 }

@@ -86,7 +86,8 @@ impl<R: Runtime> User<R> {
         let slot = share.slot;
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let regions = regions(window)?;
-        self.filesystem
+        let moved = self
+            .filesystem
             .caller()
             .transfer::<Write>(
                 iod,
@@ -97,6 +98,7 @@ impl<R: Runtime> User<R> {
                 self.filesystem.data_patience(),
             )
             .await?;
+        file.unsynced().wrote(slot, moved.boot, sync);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! root/pvfs-iod                                       what this is, see format
+//! root/pvfs-iod.boot                                  since when nothing was lost, see boot
 //! root/<fsid>/objects/<xx>/<yy>/<object>.<generation>  one object; all in hexadecimal
 //! ```
 //!
@@ -24,6 +25,7 @@ use rustix::fs::{self as sys, AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::ReadWriteFlags;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use super::boot::Boot;
 use super::{Disk, FormatError, Object, StoreName, Waiting, format};
 use crate::lock::spread;
 use crate::recent::Recent;
@@ -52,6 +54,7 @@ struct Store {
     lost: Mutex<HashSet<Handle>>,
     /// Directories of objects whose own names are on stable storage; 65,536 at most.
     reachable: Mutex<HashSet<String>>,
+    boot: Boot,
     _locked: File,
 }
 
@@ -194,6 +197,18 @@ impl Disk for LocalDisk {
         self.store.sync_all()
     }
 
+    fn boot(&self) -> u64 {
+        self.store.boot.number()
+    }
+
+    fn end_boot(&self) {
+        self.store.boot.end();
+    }
+
+    fn keep_boot(&self) -> Result<(), Errno> {
+        self.store.boot.keep().map_err(|error| Errno(error.raw_os_error().unwrap_or(5) as u32))
+    }
+
     fn space(&self) -> Result<StoreStat, Errno> {
         let space = sys::fstatvfs(&self.store.directory).map_err(errno)?;
         Ok(StoreStat {
@@ -214,6 +229,7 @@ impl Disk for LocalDisk {
 impl Store {
     fn open(root: &Path, locked: File) -> std::io::Result<Self> {
         let directory = sys::open(root, DIRECTORY, Mode::empty())?;
+        let boot = Boot::begin(root, &directory)?;
         let in_memory = sys::fstatfs(&directory)?.f_type as u64 == TMPFS_MAGIC;
         Ok(Self {
             root: root.to_owned(),
@@ -223,6 +239,7 @@ impl Store {
             closed_dirty: Mutex::default(),
             lost: Mutex::default(),
             reachable: Mutex::default(),
+            boot,
             _locked: locked,
         })
     }

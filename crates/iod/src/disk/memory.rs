@@ -43,6 +43,7 @@ struct State {
     fail_writes: u32,
     fail_syncs: u32,
     slow_reads: u8,
+    boot: u64,
     /// Grows with each change, standing in for the time.
     changes: u64,
 }
@@ -79,6 +80,7 @@ impl MemoryDisk {
             fail_writes: 0,
             fail_syncs: 0,
             slow_reads: 0,
+            boot: 1,
             changes: 0,
         };
         Self { state: Arc::new(Mutex::new(state)) }
@@ -99,6 +101,7 @@ impl MemoryDisk {
     /// The power fails, and comes back. Nobody may be using the disk meanwhile.
     pub fn crash(&self) {
         let mut state = self.lock();
+        state.boot += 1;
         let State { random, objects, .. } = &mut *state;
         for versions in objects.values_mut() {
             versions.crash(random);
@@ -150,6 +153,18 @@ impl Disk for MemoryDisk {
         fail_one(&mut state.fail_syncs)?;
         state.objects.values_mut().for_each(Versions::sync);
         state.objects.retain(|_, versions| versions.now.is_some());
+        Ok(())
+    }
+
+    fn boot(&self) -> u64 {
+        self.lock().boot
+    }
+
+    fn end_boot(&self) {
+        self.lock().boot += 1;
+    }
+
+    fn keep_boot(&self) -> Result<(), Errno> {
         Ok(())
     }
 

@@ -94,6 +94,15 @@ impl Disk for HeldDisk {
     fn commit(&self) -> Result<(), Errno> {
         self.inner.commit()
     }
+    fn boot(&self) -> u64 {
+        self.inner.boot()
+    }
+    fn end_boot(&self) {
+        self.inner.end_boot();
+    }
+    fn keep_boot(&self) -> Result<(), Errno> {
+        self.inner.keep_boot()
+    }
     fn space(&self) -> Result<StoreStat, Errno> {
         self.inner.space()
     }

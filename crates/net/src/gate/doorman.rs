@@ -29,7 +29,7 @@ pub enum Security {
 pub struct Rules {
     /// The daemon's name in the cluster file.
     pub name: String,
-    /// Random, new with each start.
+    /// See [`pvfs_wire::ops::Welcome::boot`].
     pub boot: u64,
     /// The file system served; a hello that names another is refused.
     pub fsid: u32,
@@ -137,7 +137,7 @@ impl Doorman {
         &self.name
     }
 
-    /// The number of this start of the daemon.
+    /// See [`pvfs_wire::ops::Welcome::boot`].
     pub fn boot(&self) -> u64 {
         self.boot
     }

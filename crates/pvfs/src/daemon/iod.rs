@@ -67,7 +67,8 @@ pub fn serve(
         ..Config::new(name)
     };
     let iod = Arc::new(Iod::new(config, Arc::new(disk), ring, pool.clone()));
-    let process = Process { cluster, name, listen: &described.listen, threads, pool };
+    let boot = iod.boot();
+    let process = Process { cluster, name, listen: &described.listen, threads, pool, boot };
     run(&Running(iod), process, context)
 }
 

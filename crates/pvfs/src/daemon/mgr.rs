@@ -104,7 +104,10 @@ pub fn serve(
     let _background = Background::start(&manager, &iods)
         .map_err(|error| Failure::io("cannot start the background threads", &error))?;
     let running = Running { manager, store, stop_ordered, network };
-    let process = Process { cluster, name, listen: &described.listen, threads, pool: Pool::new() };
+    let (pool, listen) = (Pool::new(), &described.listen[..]);
+    // Nobody compares a manager's: a lost lease tells its clients more.
+    let boot = 0;
+    let process = Process { cluster, name, listen, threads, pool, boot };
     run(&running, process, context)
 }
 

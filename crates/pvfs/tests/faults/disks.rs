@@ -13,7 +13,7 @@ use crate::support::{TestCluster, eventually, is_root, pattern};
 use crate::writer::{NEW, below, get, open, put};
 
 /// A small ext4 on a loop device where that can be had, else a small tmpfs.
-fn mount_small(at: &Path, mebibytes: u32) {
+pub fn mount_small(at: &Path, mebibytes: u32) {
     std::fs::create_dir_all(at).unwrap();
     let image = at.with_extension("image");
     let (at, image) = (at.display(), image.display());

@@ -6,6 +6,7 @@ mod support;
 mod disks;
 mod hangs;
 mod kills;
+mod power;
 mod refusals;
 mod stops;
 mod writer;

@@ -79,7 +79,6 @@ fn a_synced_new_file_survives() {
 }
 
 #[test]
-#[ignore = "known gap: fsync does not notice that an iod lost earlier writes with its power"]
 fn a_sync_after_a_loss_of_power_does_not_claim_what_was_lost() {
     seeds::each("a_sync_after_a_loss_of_power_does_not_claim_what_was_lost", 10, |seed| {
         written_and_synced(seed, |world| {

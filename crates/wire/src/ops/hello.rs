@@ -40,7 +40,8 @@ record! {
         pub version: u8,
         /// The daemon's name in the cluster file.
         pub name: String,
-        /// Random, new with each start of the daemon.
+        /// Changes when something done and not synced may be gone: from a loss of power at an iod's
+        /// store to the next. An iod whose process was merely killed comes back with the same.
         pub boot: u64,
         /// Makes the proofs good for this connection only.
         pub nonce: [u8; 32],
