@@ -88,4 +88,9 @@ pub trait Object: Send + Sync {
 
     /// Size, space and time.
     fn stat(&self) -> Result<ObjectStat, Errno>;
+
+    /// The size alone, which may be known without asking.
+    fn local_size(&self) -> Result<u64, Errno> {
+        self.stat().map(|stat| stat.local_size)
+    }
 }

@@ -76,7 +76,7 @@ impl Engine {
         let Some(object) = self.judge(handle, "open", self.disk.find(handle, waiting))? else {
             return Ok((self.pool.take(0), 0));
         };
-        let local_size = self.judge(handle, "stat", object.stat())?.local_size;
+        let local_size = self.judge(handle, "stat", object.local_size())?;
         let bytes = plan.readable_bytes(local_size) as usize;
         let mut data = self.pool.take(bytes);
         self.judge(handle, "read", fill(&*object, plan, local_size, &mut data, waiting))?;
@@ -104,14 +104,14 @@ impl Engine {
             rest = others;
         }
         self.figures.written_bytes.add(data.len() as u64);
-        Ok(self.judge(handle, "stat", object.stat())?.local_size)
+        self.judge(handle, "stat", object.local_size())
     }
 
     /// Whether the object has this size already, known without waiting.
     pub fn has_size(&self, handle: Handle, local_size: u64) -> bool {
         let Ok(_shared) = self.locks.share(handle, Waiting::Never) else { return false };
         match self.disk.find(handle, Waiting::Never) {
-            Ok(Some(object)) => object.stat().is_ok_and(|stat| stat.local_size == local_size),
+            Ok(Some(object)) => object.local_size() == Ok(local_size),
             Ok(None) => local_size == 0,
             Err(_) => false,
         }

@@ -2,10 +2,11 @@
 //!
 //! No thread, no signal, no global state in the host program. While an operation is polled it notes the
 //! descriptors and the earliest time it waits for; when it cannot go on, the thread sleeps until one of them.
+//! Where there is but one, a receive that waits stands for poll and receive.
 
 use std::cell::RefCell;
 use std::future::Future;
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,21 +18,56 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::endpoint::Endpoint;
 use crate::runtime::{Instant, Interest, Runtime};
-use crate::socket::Socket;
+use crate::socket::{RECEIVE_WAIT, Socket};
+use crate::stream::Stream;
+
+/// A socket that is received from without polling first when its thread waits for nothing else.
+#[derive(Debug)]
+pub struct Patient(Socket);
+
+impl Stream for Patient {
+    fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.0.send(pieces)
+    }
+
+    fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        let fd = self.0.as_fd().as_raw_fd();
+        if WAITS.with_borrow_mut(|waits| waits.sole.take()) != Some(fd) {
+            return self.0.receive(pieces);
+        }
+        let received = self.0.receive_waiting(pieces);
+        if received.is_err() {
+            WAITS.with_borrow_mut(|waits| waits.waited_in_vain = true);
+        }
+        received
+    }
+
+    fn expect(&mut self, bytes: usize) {
+        self.0.expect(bytes);
+    }
+
+    fn is_local(&self) -> bool {
+        self.0.is_local()
+    }
+
+    fn shutdown(&mut self) {
+        self.0.shutdown();
+    }
+}
 
 /// The world of real sockets and clocks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Blocking;
 
 impl Runtime for Blocking {
-    type Stream = Socket;
+    type Stream = Patient;
 
-    fn connect(&self, endpoint: &Endpoint) -> io::Result<Socket> {
-        Socket::connect(endpoint)
+    fn connect(&self, endpoint: &Endpoint) -> io::Result<Patient> {
+        Socket::connect(endpoint).map(Patient)
     }
 
-    fn poll_ready(&self, stream: &Socket, interest: Interest) -> Poll<()> {
-        let fd = stream.as_fd().as_raw_fd();
+    fn poll_ready(&self, stream: &Patient, interest: Interest) -> Poll<()> {
+        let fd = stream.0.as_fd().as_raw_fd();
         let flags = match interest {
             Interest::Readable => PollFlags::IN,
             Interest::Writable => PollFlags::OUT,
@@ -59,6 +95,7 @@ impl Runtime for Blocking {
 
     fn expect_wake(&self) {
         BELL.with(|bell| bell.install());
+        WAITS.with_borrow_mut(|waits| waits.expects_wake = true);
     }
 
     fn random(&self) -> u64 {
@@ -97,11 +134,24 @@ struct Waits {
     wanted: Vec<(RawFd, PollFlags)>,
     ready: Vec<(RawFd, PollFlags)>,
     wake_at: Instant,
+    /// Another thread may wake this one.
+    expects_wake: bool,
+    /// The only thing waited for, whose receive may do the waiting.
+    sole: Option<RawFd>,
+    /// A receive has waited and nothing came: it will take longer, so the next wait is a poll.
+    waited_in_vain: bool,
 }
 
 impl Default for Waits {
     fn default() -> Self {
-        Self { wanted: Vec::new(), ready: Vec::new(), wake_at: Instant(u64::MAX) }
+        Self {
+            wanted: Vec::new(),
+            ready: Vec::new(),
+            wake_at: Instant(u64::MAX),
+            expects_wake: false,
+            sole: None,
+            waited_in_vain: false,
+        }
     }
 }
 
@@ -109,6 +159,16 @@ impl Waits {
     fn begin_round(&mut self) {
         self.wanted.clear();
         self.wake_at = Instant(u64::MAX);
+        self.expects_wake = false;
+    }
+
+    /// What this thread waits for, if that is to receive from one stream and nothing else for a while.
+    fn sole_receive(&mut self) -> Option<(RawFd, PollFlags)> {
+        let [only] = self.wanted[..] else { return None };
+        let may_wait = only.1 == PollFlags::IN && !self.expects_wake && !self.waited_in_vain;
+        self.waited_in_vain = false;
+        let has_time = || Blocking.now().after(RECEIVE_WAIT) < self.wake_at;
+        (may_wait && has_time()).then_some(only)
     }
 
     fn ready_or_wait(&mut self, fd: RawFd, flags: PollFlags) -> Poll<()> {
@@ -125,7 +185,13 @@ impl Waits {
 fn sleep(bell: &Bell) {
     WAITS.with_borrow_mut(|waits| {
         waits.ready.clear();
+        waits.sole = None;
         if bell.rung.swap(false, Ordering::Acquire) {
+            return;
+        }
+        if let Some(only) = waits.sole_receive() {
+            waits.sole = Some(only.0);
+            waits.ready.push(only);
             return;
         }
         let mut fds: Vec<PollFd<'_>> = waits

@@ -152,6 +152,7 @@ impl<S: Stream> Connection<S> {
                 Err(fault) => findings.fault = Some(fault),
             }
         }
+        self.stream.expect(self.input.missing_bytes());
         findings
     }
 

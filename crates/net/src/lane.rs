@@ -176,7 +176,8 @@ impl<S: Stream> Lane<S> {
         runtime: &R,
         outgoing: &Outgoing<'_>,
     ) -> Result<(), LaneError> {
-        let header = finished(outgoing, self.tag).encode();
+        let protect = outgoing.data_checksum && !self.stream.is_local();
+        let header = finished(outgoing, self.tag, protect).encode();
         let mut pieces = vec![&header[..], outgoing.body];
         pieces.extend_from_slice(outgoing.data);
         let mut rest = Cursor::default();
@@ -216,8 +217,10 @@ impl<S: Stream> Lane<S> {
         }
         let total = expected_total(header, head_bytes, into)?;
         while got < total {
+            self.stream.expect(total - got);
             got += self.fill_from(runtime, got, &mut head[..head_bytes], into).await?;
         }
+        self.stream.expect(1);
         let body = head[HEADER_BYTES..HEADER_BYTES + header.body_bytes as usize].to_vec();
         header.check_body(&body)?;
         check_data(header, into)?;
@@ -323,9 +326,9 @@ impl Cursor {
     }
 }
 
-fn finished(outgoing: &Outgoing<'_>, tag: u64) -> Header {
+fn finished(outgoing: &Outgoing<'_>, tag: u64, protect: bool) -> Header {
     let data_bytes: usize = outgoing.data.iter().map(|piece| piece.len()).sum();
-    let protect = outgoing.data_checksum && data_bytes > 0;
+    let protect = protect && data_bytes > 0;
     let pieces = || outgoing.data.iter().copied();
     Header {
         tag,

@@ -86,11 +86,12 @@ impl Listener {
     pub fn accept(&self) -> io::Result<(Socket, Origin)> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let (fd, address) = rustix::net::acceptfrom_with(&self.fd, flags)?;
-        let origin = match address.map(SocketAddr::try_from) {
-            Some(Ok(address)) => Origin::from_ip(address.ip()),
-            _ => Origin::Unix { uid: sockopt::socket_peercred(&fd)?.uid.as_raw() },
+        let address = address.and_then(|address| SocketAddr::try_from(address).ok());
+        let origin = match address {
+            Some(address) => Origin::from_ip(address.ip()),
+            None => Origin::Unix { uid: sockopt::socket_peercred(&fd)?.uid.as_raw() },
         };
-        Ok((Socket::accepted(fd, self.path.is_none())?, origin))
+        Ok((Socket::accepted(fd, address.map(|address| address.ip()))?, origin))
     }
 }
 

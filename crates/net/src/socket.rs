@@ -1,8 +1,8 @@
 //! Real sockets: TCP and AF_UNIX, never blocking.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -19,6 +19,12 @@ use crate::stream::Stream;
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
+    is_tcp: bool,
+    is_local: bool,
+    /// The kernel's SO_RCVLOWAT.
+    expected_bytes: usize,
+    /// Receives wait a little ([`Socket::receive_waiting`]).
+    waits: bool,
 }
 
 impl Socket {
@@ -47,7 +53,7 @@ impl Socket {
         let fd = stream_socket(family_of(address))?;
         tune_tcp(&fd)?;
         match rustix::net::connect(&fd, &address) {
-            Ok(()) | Err(Errno::INPROGRESS) => Ok(Self { fd }),
+            Ok(()) | Err(Errno::INPROGRESS) => Ok(Self::tcp(fd, address.ip())),
             Err(error) => Err(error.into()),
         }
     }
@@ -58,18 +64,63 @@ impl Socket {
         // A full backlog is EAGAIN here, and never becomes writable: it is a failure to be retried.
         match rustix::net::connect(&fd, address) {
             Err(Errno::AGAIN) => Err(io::ErrorKind::ConnectionRefused.into()),
-            done => done.map(|()| Self { fd }).map_err(Into::into),
+            done => done.map(|()| Self::unix(fd)).map_err(Into::into),
         }
     }
 
-    /// A socket that a listener accepted, already non-blocking.
-    pub(crate) fn accepted(fd: OwnedFd, is_tcp: bool) -> io::Result<Self> {
-        if is_tcp {
-            tune_tcp(&fd)?;
-        } else {
-            tune_unix(&fd);
+    /// A socket that a listener accepted, already non-blocking; from a process of this node when it has no
+    /// address.
+    pub(crate) fn accepted(fd: OwnedFd, address: Option<IpAddr>) -> io::Result<Self> {
+        match address {
+            Some(address) => {
+                tune_tcp(&fd)?;
+                Ok(Self::tcp(fd, address))
+            }
+            None => {
+                tune_unix(&fd);
+                Ok(Self::unix(fd))
+            }
         }
-        Ok(Self { fd })
+    }
+
+    fn tcp(fd: OwnedFd, peer: IpAddr) -> Self {
+        Self {
+            fd,
+            is_tcp: true,
+            is_local: peer.to_canonical().is_loopback(),
+            expected_bytes: 1,
+            waits: false,
+        }
+    }
+
+    fn unix(fd: OwnedFd) -> Self {
+        Self { fd, is_tcp: false, is_local: true, expected_bytes: 1, waits: false }
+    }
+
+    /// Receives like [`Stream::receive`], but waits for the first bytes, [`RECEIVE_WAIT`] at most: one system call
+    /// where polling first would be two.
+    pub(crate) fn receive_waiting(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        if !self.waits {
+            sockopt::set_socket_timeout(&self.fd, sockopt::Timeout::Recv, Some(RECEIVE_WAIT))?;
+            // All other calls say for themselves that they do not wait.
+            rustix::io::ioctl_fionbio(&self.fd, false)?;
+            self.waits = true;
+        }
+        self.receive_with(pieces, RecvFlags::empty())
+    }
+
+    fn receive_with(
+        &mut self,
+        pieces: &mut [IoSliceMut<'_>],
+        flags: RecvFlags,
+    ) -> io::Result<usize> {
+        if let [piece] = pieces {
+            let (_, bytes) = rustix::net::recv(&self.fd, &mut **piece, flags)?;
+            return Ok(bytes);
+        }
+        let count = pieces.len().min(PIECES_MAX);
+        let mut nothing = RecvAncillaryBuffer::default();
+        Ok(rustix::net::recvmsg(&self.fd, &mut pieces[..count], &mut nothing, flags)?.bytes)
     }
 
     /// Whether the connection is made; the error says why it never will be.
@@ -104,14 +155,21 @@ impl Stream for Socket {
     }
 
     fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        if let [piece] = pieces {
-            let (_, bytes) = rustix::net::recv(&self.fd, &mut **piece, RecvFlags::DONTWAIT)?;
-            return Ok(bytes);
+        self.receive_with(pieces, RecvFlags::DONTWAIT)
+    }
+
+    /// On TCP only: AF_UNIX wakes up for every message whatever it is told.
+    fn expect(&mut self, bytes: usize) {
+        let bytes = bytes.clamp(1, EXPECTED_BYTES_MAX);
+        if self.is_tcp && bytes != self.expected_bytes {
+            // A hint that is not taken costs time and nothing else.
+            let _ = set_receive_low_water(&self.fd, bytes);
+            self.expected_bytes = bytes;
         }
-        let count = pieces.len().min(PIECES_MAX);
-        let mut nothing = RecvAncillaryBuffer::default();
-        let flags = RecvFlags::DONTWAIT;
-        Ok(rustix::net::recvmsg(&self.fd, &mut pieces[..count], &mut nothing, flags)?.bytes)
+    }
+
+    fn is_local(&self) -> bool {
+        self.is_local
     }
 
     fn shutdown(&mut self) {
@@ -148,6 +206,27 @@ fn tune_unix(fd: &OwnedFd) {
     let _ = sockopt::set_socket_send_buffer_size(fd, UNIX_BUFFER_BYTES);
 }
 
+/// SO_RCVLOWAT, which rustix does not know: not readable below so many bytes, unless memory is short or the
+/// stream has ended.
+#[allow(unsafe_code)]
+fn set_receive_low_water(fd: &OwnedFd, bytes: usize) -> io::Result<()> {
+    let bytes = bytes as libc::c_int;
+    // SAFETY: the descriptor is open, and the option is an int that the kernel copies before it returns.
+    let outcome = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVLOWAT,
+            (&raw const bytes).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// More than this is not waited for in one go: the copy should begin while the rest is on its way.
+const EXPECTED_BYTES_MAX: usize = 128 << 10;
+
 /// The kernel's IOV_MAX.
 const PIECES_MAX: usize = 1024;
 
@@ -158,4 +237,68 @@ const KEEPALIVE_PROBES: u32 = 3;
 /// Sent bytes that stay unacknowledged for longer break the connection; the time keepalive takes, too.
 const UNACKNOWLEDGED_MS_MAX: u32 = 25_000;
 
+/// How long a receive may wait by itself, without anything else being looked at.
+pub(crate) const RECEIVE_WAIT: Duration = Duration::from_millis(200);
+
 const UNIX_BUFFER_BYTES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    fn connected() -> (TcpStream, Socket) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (fd, address) = listener.accept().unwrap();
+        (sender, Socket::accepted(fd.into(), Some(address.ip())).unwrap())
+    }
+
+    fn is_readable(socket: &Socket) -> bool {
+        let wait = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&wait)).unwrap() == 1
+    }
+
+    fn receive(socket: &mut Socket, bytes: usize) -> usize {
+        socket.receive(&mut [IoSliceMut::new(&mut vec![0; bytes])]).unwrap()
+    }
+
+    #[test]
+    fn fewer_bytes_than_expected_wake_nobody_and_can_be_received() {
+        let (mut sender, mut socket) = connected();
+        socket.expect(1000);
+        sender.write_all(&[1; 10]).unwrap();
+        assert!(!is_readable(&socket));
+        assert_eq!(receive(&mut socket, 100), 10);
+        sender.write_all(&[1; 1000]).unwrap();
+        assert!(is_readable(&socket));
+        assert_eq!(receive(&mut socket, 5000), 1000);
+        socket.expect(1);
+        sender.write_all(&[1]).unwrap();
+        assert!(is_readable(&socket));
+    }
+
+    #[test]
+    fn the_end_is_heard_whatever_was_expected() {
+        let (mut sender, mut socket) = connected();
+        socket.expect(1 << 20);
+        sender.write_all(&[1; 10]).unwrap();
+        drop(sender);
+        assert!(is_readable(&socket));
+        assert_eq!((receive(&mut socket, 100), receive(&mut socket, 100)), (10, 0));
+    }
+
+    #[test]
+    fn a_receive_that_waits_gives_up_and_a_later_one_goes_on() {
+        let (mut sender, mut socket) = connected();
+        let mut buffer = [0; 100];
+        let mut wait = |socket: &mut Socket| {
+            socket.receive_waiting(&mut [IoSliceMut::new(&mut buffer)]).map_err(|e| e.kind())
+        };
+        assert_eq!(wait(&mut socket), Err(io::ErrorKind::WouldBlock));
+        sender.write_all(&[1; 10]).unwrap();
+        assert_eq!(wait(&mut socket), Ok(10));
+    }
+}

@@ -13,6 +13,15 @@ pub trait Stream: Send {
     /// Fills the pieces, in order; returns how many bytes it gave.
     fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
 
+    /// A hint: it is worth waking up only for that many bytes, or the end. Whatever arrives can still be
+    /// received; 1 takes the hint back.
+    fn expect(&mut self, _bytes: usize) {}
+
+    /// Whether both ends are on this node, so that bytes cannot change on their way.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// Says that nothing more will be sent or wanted. Idempotent.
     fn shutdown(&mut self);
 }

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pvfs_wire::attr::Time;
@@ -63,6 +63,9 @@ struct LocalObject {
     handle: Handle,
     file: OwnedFd,
     dirty: AtomicBool,
+    /// The file's size, or [`UNKNOWN`]. Nobody but this daemon changes it, and not while another of its threads
+    /// uses the object.
+    size: AtomicU64,
     /// Whether its name is known to be on stable storage.
     name_synced: AtomicBool,
 }
@@ -319,7 +322,7 @@ impl Store {
 impl LocalObject {
     fn new(store: Arc<Store>, handle: Handle, file: OwnedFd) -> Self {
         let [dirty, name_synced] = [false, false].map(AtomicBool::new);
-        Self { store, handle, file, dirty, name_synced }
+        Self { store, handle, file, dirty, size: AtomicU64::new(UNKNOWN), name_synced }
     }
 
     fn will_close(&self) {
@@ -352,6 +355,19 @@ impl LocalObject {
         }
     }
 
+    fn write_all(&self, local: u64, from: &[u8]) -> Result<(), Errno> {
+        let mut done = 0;
+        while done < from.len() {
+            match rustix::io::pwrite(&self.file, &from[done..], local + done as u64) {
+                Ok(0) => return Err(Errno::EIO),
+                Ok(count) => done += count,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(errno(error)),
+            }
+        }
+        Ok(())
+    }
+
     fn sync_file(&self) -> Result<(), Errno> {
         if self.store.closed_dirty().contains(&self.handle) {
             self.store.sync_all()?;
@@ -379,21 +395,21 @@ impl Object for LocalObject {
     }
 
     fn write_at(&self, local: u64, from: &[u8]) -> Result<(), Errno> {
+        if from.is_empty() {
+            return Ok(());
+        }
         self.dirty.store(true, Relaxed);
-        let mut done = 0;
-        while done < from.len() {
-            match rustix::io::pwrite(&self.file, &from[done..], local + done as u64) {
-                Ok(0) => return Err(Errno::EIO),
-                Ok(count) => done += count,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(errno(error)),
-            }
+        let known = self.size.swap(UNKNOWN, Relaxed);
+        self.write_all(local, from)?;
+        if known != UNKNOWN {
+            self.size.store(known.max(local + from.len() as u64), Relaxed);
         }
         Ok(())
     }
 
     fn truncate(&self, local_size: u64) -> Result<(), Errno> {
         self.dirty.store(true, Relaxed);
+        self.size.store(UNKNOWN, Relaxed);
         sys::ftruncate(&self.file, local_size).map_err(errno)
     }
 
@@ -408,6 +424,17 @@ impl Object for LocalObject {
 
     fn stat(&self) -> Result<ObjectStat, Errno> {
         sys::fstat(&self.file).map(|stat| object_stat(&stat)).map_err(errno)
+    }
+
+    fn local_size(&self) -> Result<u64, Errno> {
+        match self.size.load(Relaxed) {
+            UNKNOWN => {
+                let size = self.stat()?.local_size;
+                self.size.store(size, Relaxed);
+                Ok(size)
+            }
+            size => Ok(size),
+        }
     }
 }
 
@@ -481,6 +508,8 @@ fn descriptors_max() -> usize {
 
 const FILE: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+/// Of a size: larger than any file.
+const UNKNOWN: u64 = u64::MAX;
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// So that reactors and workers rarely meet at one.
 const SHARDS: usize = 16;

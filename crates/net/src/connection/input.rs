@@ -96,6 +96,12 @@ impl Input {
         }
     }
 
+    /// Bytes missing of a large message that has begun; 1 when nothing is known of what comes next.
+    pub fn missing_bytes(&self) -> usize {
+        let missing = self.rest_bytes_max().saturating_sub(self.end - self.start);
+        if self.is_large() { missing.max(1) } else { 1 }
+    }
+
     /// Whether a message has begun and not ended.
     pub fn is_halfway(&self) -> bool {
         self.start < self.end
