@@ -11,9 +11,10 @@ use pvfs_net::call::{Caller, Patience, Principal, Server};
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::attr::Placement;
 use pvfs_wire::ops::Map;
-use pvfs_wire::{Errno, Handle, Operation};
+use pvfs_wire::{DATA_BYTES_MAX, Errno, Handle, Operation};
 
 use crate::error::{Error, Result};
+use crate::ops::dealing::Limits;
 
 /// One file system, for any number of users and threads.
 pub struct Filesystem<R: Runtime> {
@@ -139,6 +140,12 @@ impl<R: Runtime> Filesystem<R> {
         &self.options
     }
 
+    /// What one request of a noncontiguous access carries.
+    pub(crate) fn request_limits(&self) -> Limits {
+        let bytes_max = self.options.request_bytes_max.clamp(1, u64::from(DATA_BYTES_MAX));
+        Limits { bytes_max, regions_max: REQUEST_REGIONS_MAX }
+    }
+
     pub(crate) fn data_patience(&self) -> Patience {
         Patience { timeout: self.options.data_timeout, insist: true }
     }
@@ -208,3 +215,7 @@ fn exists(endpoint: &Endpoint) -> bool {
 
 /// A request's data fits a processor's cache on both ends.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;
+
+/// A list this long is half a megabyte, and an iod a few hundredths of a second busy with it. Half of what an iod
+/// takes ([`pvfs_wire::attr::REGIONS_MAX`]), since two blocks of a strided access can be one region to us.
+const REQUEST_REGIONS_MAX: usize = 32 << 10;

@@ -19,6 +19,7 @@ pub mod filesystem;
 mod ops;
 mod unsynced;
 pub mod user;
+pub mod view;
 
 pub use error::{Error, Result};
 pub use file::OpenFile;
@@ -26,5 +27,7 @@ pub use filesystem::{Filesystem, Options, Transport};
 pub use ops::locks::Wait;
 pub use ops::readdir::Directory;
 pub use ops::statfs::{Space, Unanswered};
+pub use pvfs_layout::{Partition, Region, Regions};
 pub use pvfs_net::blocking::{Blocking, block_on};
 pub use user::User;
+pub use view::View;

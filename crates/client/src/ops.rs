@@ -1,16 +1,22 @@
 //! The operations of a [`crate::User`], one idea a file.
 
+pub(crate) mod access;
 pub mod append;
+pub(crate) mod dealing;
 pub mod locks;
+mod memory;
 pub mod names;
 pub mod open;
 pub mod pieces;
 pub mod read;
 pub mod readdir;
+pub mod readx;
 pub mod sizes;
+mod staging;
 pub mod stat;
 pub mod statfs;
 pub mod sync;
 pub mod truncate;
 pub mod write;
+pub mod writex;
 pub mod xattr;

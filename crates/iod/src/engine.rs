@@ -65,7 +65,7 @@ impl Engine {
         &*self.disk
     }
 
-    /// The bytes of the plan that lie before the object's end, and its size.
+    /// The bytes of the plan up to the last one the object has, and its size.
     pub fn read(
         &self,
         handle: Handle,
@@ -222,8 +222,8 @@ impl Engine {
     }
 }
 
-/// Reads the pieces one after the other. A piece that ends early would have to be waited for, for the
-/// caller knows the object's size and keeps others from changing it.
+/// Reads the pieces one after the other; what lies beyond the end is zeros. A piece that ends early would
+/// have to be waited for, for the caller knows the object's size and keeps others from changing it.
 fn fill(
     object: &dyn Object,
     plan: &Plan,
@@ -232,10 +232,17 @@ fn fill(
     waiting: Waiting,
 ) -> Result<(), Errno> {
     let mut rest = data;
-    for extent in plan.within(local_size) {
-        let (piece, others) = rest.split_at_mut(extent.bytes as usize);
-        match object.read_at(extent.local, piece, waiting)? {
-            count if count == piece.len() => rest = others,
+    for extent in plan.extents() {
+        let (piece, others) = rest.split_at_mut(rest.len().min(extent.bytes as usize));
+        rest = others;
+        let held = piece.len().min(extent.held_bytes(local_size) as usize);
+        let (held, beyond) = piece.split_at_mut(held);
+        beyond.fill(0);
+        if held.is_empty() {
+            continue;
+        }
+        match object.read_at(extent.local, held, waiting)? {
+            count if count == held.len() => {}
             _ if waiting == Waiting::Never => return Err(Errno::EAGAIN),
             _ => return Err(Errno::EIO),
         }

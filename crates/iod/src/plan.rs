@@ -7,7 +7,7 @@
 //! regions of the file   |  #######      ####|         logical order: that of the regions
 //! this slot's strips    |000   000   000   |
 //! pieces of the object   [1..4]   [6..8]              their bytes are the message's data
-//! local size                    ^7                    a read stops here: 3 + 1 bytes
+//! local size                    ^7                    a read ends here: 3 + 1 bytes
 //! ```
 
 use pvfs_layout::{Dist, Distribution, FILE_SIZE_MAX, Intersection, Regions};
@@ -69,15 +69,16 @@ impl Plan {
         self.extents.len() > EXTENTS_AT_ONCE_MAX
     }
 
-    /// How far a read goes in an object of `local_size` bytes: up to the first byte at or beyond its end.
-    /// Later pieces that lie before the end are not read, so that the reader can tell which bytes it got.
-    pub fn within(&self, local_size: u64) -> Within<'_> {
-        Within { extents: self.extents.iter(), local_size }
-    }
-
-    /// How many bytes a read of an object of `local_size` bytes returns.
+    /// How many bytes a read of an object of `local_size` bytes returns: all up to the last one the object
+    /// has. An access may go backwards, so pieces before that one may lie beyond the end: they are zeros.
     pub fn readable_bytes(&self, local_size: u64) -> u64 {
-        self.within(local_size).map(|extent| extent.bytes).sum()
+        let (mut before, mut readable) = (0, 0);
+        for extent in &self.extents {
+            let held = extent.held_bytes(local_size);
+            readable = if held > 0 { before + held } else { readable };
+            before += extent.bytes;
+        }
+        readable
     }
 }
 
@@ -87,26 +88,12 @@ pub fn truncated_size(dist: &Dist, slot: u32, size: u64) -> Result<u64, Errno> {
     if size > FILE_SIZE_MAX { Err(Errno::EFBIG) } else { Ok(dist.local_size(slot, size)) }
 }
 
-/// See [`Plan::within`].
-pub struct Within<'a> {
-    extents: std::slice::Iter<'a, Extent>,
-    local_size: u64,
-}
-
-impl Iterator for Within<'_> {
-    type Item = Extent;
-
-    fn next(&mut self) -> Option<Extent> {
-        let extent = *self.extents.next()?;
-        let end = extent.local + extent.bytes;
-        if end > self.local_size {
-            self.extents = [].iter();
-        }
-        Extent::between(extent.local, end.min(self.local_size))
-    }
-}
-
 impl Extent {
+    /// How many of the bytes, from the first on, an object of `local_size` bytes has.
+    pub fn held_bytes(&self, local_size: u64) -> u64 {
+        local_size.saturating_sub(self.local).min(self.bytes)
+    }
+
     fn between(start: u64, end: u64) -> Option<Self> {
         (start < end).then(|| Self { local: start, bytes: end - start })
     }
@@ -172,17 +159,14 @@ mod tests {
         }
 
         #[test]
-        fn a_read_stops_at_the_first_byte_beyond_the_end(
+        fn a_read_ends_with_the_last_byte_the_object_has(
             dist in dists(), regions in accesses(), local_size in 0u64..150,
         ) {
             for slot in 0..dist.slots() {
                 let plan = Plan::new(&dist, slot, &regions).unwrap();
-                let expected: Vec<u64> = dealt(&dist, slot, &regions)
-                    .into_iter()
-                    .take_while(|local| *local < local_size)
-                    .collect();
-                prop_assert_eq!(plan.readable_bytes(local_size), expected.len() as u64);
-                prop_assert_eq!(locals(plan.within(local_size)), expected);
+                let dealt = dealt(&dist, slot, &regions);
+                let last = dealt.iter().rposition(|local| *local < local_size);
+                prop_assert_eq!(plan.readable_bytes(local_size), last.map_or(0, |at| at as u64 + 1));
             }
         }
 

@@ -15,6 +15,7 @@
 
 mod binary;
 mod cursor;
+mod regular;
 mod strided;
 
 pub use cursor::RegionIter;
@@ -157,6 +158,14 @@ impl Regions {
     pub fn as_contiguous(&self) -> Option<Region> {
         match &self.0 {
             Shape::Contiguous(region) => Some(*region),
+            _ => None,
+        }
+    }
+
+    /// The regions one by one, when nothing shorter says what they are.
+    pub fn as_list(&self) -> Option<&[Region]> {
+        match &self.0 {
+            Shape::List(list) => Some(&list.regions),
             _ => None,
         }
     }

@@ -63,6 +63,11 @@ impl DiskHost {
         self.running.as_mut().is_some_and(MemoryDaemon::run_ready)
     }
 
+    /// Requests served since the daemon started; greetings are not counted.
+    pub fn requests(&self) -> u64 {
+        self.running.as_ref().map_or(0, |daemon| daemon.figures().requests_count.get())
+    }
+
     /// The host's name.
     pub fn name(&self) -> &str {
         &self.name

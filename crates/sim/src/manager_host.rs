@@ -106,6 +106,11 @@ impl ManagerHost {
         running.purging.poll() || is_busy
     }
 
+    /// Requests served since the daemon started; greetings are not counted.
+    pub fn requests(&self) -> u64 {
+        self.running.as_ref().map_or(0, |running| running.daemon.figures().requests_count.get())
+    }
+
     /// What the machine does by the clock: syncs, purges.
     pub fn look_at_the_clock(&mut self, ground: &Ground) {
         let now = ground.network.now();

@@ -271,6 +271,14 @@ impl World {
         self.iods[iod as usize].disk()
     }
 
+    /// Requests that a daemon has served since it started; greetings are not counted.
+    pub fn requests(&self, daemon: Victim) -> u64 {
+        match daemon {
+            Victim::Manager => self.manager.requests(),
+            Victim::Iod(iod) => self.iods[iod as usize].requests(),
+        }
+    }
+
     /// What happened so far, as one number.
     pub fn trace(&self) -> u64 {
         self.trace

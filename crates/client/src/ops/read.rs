@@ -128,7 +128,8 @@ fn proven_size(file: &OpenFile, ends: &[SlotEnd]) -> u64 {
     ends.iter().map(prove).max().unwrap_or(0)
 }
 
-fn zero_after(pieces: &mut [&mut [u8]], got: usize) {
+/// Zeros all bytes after the first `got`.
+pub(super) fn zero_after(pieces: &mut [&mut [u8]], got: usize) {
     let mut filled = got;
     for piece in pieces {
         let keep = filled.min(piece.len());

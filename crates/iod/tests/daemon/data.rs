@@ -89,32 +89,12 @@ impl<'a> File<'a> {
     fn read(&self, regions: &Regions) -> Vec<u8> {
         let mut stream = vec![0; regions.total_bytes() as usize];
         for object in &self.objects {
-            let (data, local_size) = self.client.read(object, regions.clone()).unwrap();
+            let (data, _) = self.client.read(object, regions.clone()).unwrap();
             let pieces = self.pieces(object.slot, regions);
             let places = pieces.into_iter().flatten();
             places.clone().zip(&data).for_each(|(at, byte)| stream[at] = *byte);
-            self.finish(object, regions, (data.len(), local_size), &mut stream);
         }
         stream
-    }
-
-    /// Bytes of a list behind one beyond the end may exist; they are asked for one by one.
-    fn finish(
-        &self,
-        object: &Object,
-        regions: &Regions,
-        (got, local_size): (usize, u64),
-        stream: &mut [u8],
-    ) {
-        let offsets: Vec<u64> =
-            regions.iter().flat_map(|region| region.offset..region.end()).collect();
-        let places = self.pieces(object.slot, regions).into_iter().flatten().skip(got);
-        for at in places {
-            if self.dist.locate(offsets[at]).local < local_size {
-                let one = contiguous(offsets[at], 1);
-                stream[at] = self.client.read(object, one).unwrap().0[0];
-            }
-        }
     }
 
     fn truncate(&self, size: u64) {

@@ -20,8 +20,9 @@ record! {
 }
 
 record! {
-    /// Reads. The data of the reply are the bytes of `regions` on this slot, in logical order,
-    /// up to the first one at or beyond the object's local size.
+    /// Reads. The data of the reply are the bytes of `regions` on this slot, in logical order, up to the
+    /// last one that the object has. Regions that go backwards may reach beyond its end before that one:
+    /// there the data are zeros.
     pub struct Read {
         /// The right.
         pub access: Access,
