@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub mod append;
 pub(crate) mod dealing;
+pub mod lite;
 pub mod locks;
 mod memory;
 pub mod names;

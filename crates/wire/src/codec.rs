@@ -310,7 +310,9 @@ macro_rules! bits {
             fn put(&self, out: &mut Vec<u8>) {
                 $crate::codec::Wire::put(&self.0, out);
             }
-            fn get(from: &mut $crate::codec::Reader<'_>) -> Result<Self, $crate::error::DecodeError> {
+            fn get(
+                from: &mut $crate::codec::Reader<'_>,
+            ) -> ::core::result::Result<Self, $crate::error::DecodeError> {
                 Self::from_bits($crate::codec::Wire::get(from)?).ok_or($crate::error::DecodeError::Value)
             }
         }

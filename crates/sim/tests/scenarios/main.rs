@@ -4,6 +4,7 @@ mod data;
 mod deadlines;
 mod determinism;
 mod leases;
+mod messages;
 mod names;
 mod outcome;
 mod power;
