@@ -78,6 +78,12 @@ impl OpenFile {
         self.unsynced.lock().expect(NO_PANIC)
     }
 
+    /// When the last write through this open was done, by this client's clock. The file has this modification
+    /// time once it is closed.
+    pub fn last_write(&self) -> Option<Time> {
+        self.wrote().map(|wrote| wrote.mtime)
+    }
+
     /// What was written so far.
     pub(crate) fn wrote(&self) -> Option<Wrote> {
         *self.wrote.lock().expect(NO_PANIC)

@@ -87,12 +87,11 @@ fn wire_time(time: SystemTime) -> Time {
             nanos: after.subsec_nanos(),
         },
         Err(before) => {
-            // Seconds count down, nanoseconds up: 0.3 s before the epoch is (-1, 700_000_000).
+            // The kernel counts seconds down and nanoseconds up: 0.3 s before the epoch is (-1, 700_000_000).
+            // fuser takes both off the epoch, so what it gives us is no such time, but has the kernel's numbers.
             let before = before.duration();
-            let up = before.subsec_nanos();
-            let borrow = i64::from(up > 0);
-            let seconds = -i64::try_from(before.as_secs()).unwrap_or(i64::MAX) - borrow;
-            Time { seconds, nanos: if up > 0 { 1_000_000_000 - up } else { 0 } }
+            let seconds = -i64::try_from(before.as_secs()).unwrap_or(i64::MAX);
+            Time { seconds, nanos: before.subsec_nanos() }
         }
     }
 }
@@ -134,17 +133,18 @@ mod tests {
 
     #[test]
     fn times_survive_the_way_to_the_kernel_and_back() {
-        for (seconds, nanos) in [
-            (0, 0),
-            (1, 999_999_999),
-            (-1, 700_000_000),
-            (-1, 0),
-            (-5, 1),
-            (1 << 40, 5),
-            (-(1 << 40), 7),
-        ] {
+        for (seconds, nanos) in [(0, 0), (1, 999_999_999), (-1, 0), (1 << 40, 5), (-(1 << 40), 0)] {
             let time = Time { seconds, nanos };
             assert_eq!(wire_time(system_time(time)), time);
+        }
+    }
+
+    /// As fuser 0.18 reads a time before 1970 out of a request.
+    #[test]
+    fn a_time_before_1970_keeps_the_numbers_the_kernel_gave_it() {
+        for (seconds, nanos) in [(-1i64, 700_000_000), (-5, 1), (-(1 << 40), 7)] {
+            let given = UNIX_EPOCH - Duration::new(seconds.unsigned_abs(), nanos);
+            assert_eq!(wire_time(given), Time { seconds, nanos });
         }
     }
 

@@ -116,26 +116,21 @@ impl Mounted {
         let placement = placement.as_ref();
         let attr =
             self.act(requester, |user| async move { user.completed(attr, placement).await })?;
-        self.nodes.seen(&attr);
-        Ok(attr)
+        Ok(self.nodes.seen(attr))
     }
 
     /// Completes what the manager told, as far as the iods answer.
     pub fn completed(&self, requester: Requester, known: Known) -> Result<Attr> {
         let (attr, placement) = known;
         let Some(placement) = placement.filter(|_| needs_iods(&attr)) else {
-            self.nodes.seen(&attr);
-            return Ok(attr);
+            return Ok(self.nodes.seen(attr));
         };
         if self.silence.covers(&placement) {
             return Ok(self.nodes.with_known_size(attr));
         }
         let placement = Some(&placement);
         match self.act(requester, |user| async move { user.completed(attr, placement).await }) {
-            Ok(attr) => {
-                self.nodes.seen(&attr);
-                Ok(attr)
-            }
+            Ok(attr) => Ok(self.nodes.seen(attr)),
             Err(error) if self.note_silence(&error) => Ok(self.nodes.with_known_size(attr)),
             Err(error) => Err(error),
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
-use pvfs_wire::attr::{Attr, SizeState, Time};
+use pvfs_wire::attr::{Attr, FileKind, SizeState, Time};
 use pvfs_wire::handle::ROOT_OBJECT;
 use pvfs_wire::{Errno, Handle};
 
@@ -25,6 +25,10 @@ struct Node {
     /// The size last known for certain, by attributes or by a write of this mount.
     size: u64,
     mode: u32,
+    /// When a write of this mount was done last, until somebody sets the time.
+    written: Option<Time>,
+    /// What was last told of a directory: it can still be some program's working directory when it is gone.
+    directory: Option<Box<Attr>>,
 }
 
 /// What changes whenever somebody has changed a file's data.
@@ -45,7 +49,16 @@ impl Version {
 
 impl Node {
     fn new(handle: Handle) -> Self {
-        Self { handle, lookups: 0, opens: 0, pages: None, size: 0, mode: 0 }
+        Self {
+            handle,
+            lookups: 0,
+            opens: 0,
+            pages: None,
+            size: 0,
+            mode: 0,
+            written: None,
+            directory: None,
+        }
     }
 }
 
@@ -67,6 +80,15 @@ impl Nodes {
         let node = table.entry(attr.handle.object).or_insert_with(|| Node::new(attr.handle));
         node.lookups += 1;
         node.mode = attr.mode;
+        if attr.kind == FileKind::Directory {
+            node.directory = Some(Box::new(*attr));
+        }
+    }
+
+    /// A directory that is gone, as those see it who are still in it: without a name.
+    pub fn gone_directory(&self, node: u64) -> Option<Attr> {
+        let last = *self.lock().get(&node)?.directory.as_deref()?;
+        Some(Attr { nlink: 0, size: 0, ..last })
     }
 
     /// The kernel gives references back.
@@ -105,10 +127,18 @@ impl Nodes {
         self.lock().get(&node).is_some_and(|node| node.opens > 0)
     }
 
-    /// A write up to `end` is done.
-    pub fn wrote(&self, node: u64, end: u64) {
+    /// A write up to `end` is done, the last of its file at `time`.
+    pub fn wrote(&self, node: u64, end: u64, time: Option<Time>) {
         if let Some(node) = self.lock().get_mut(&node) {
             node.size = node.size.max(end);
+            node.written = node.written.max(time);
+        }
+    }
+
+    /// A program has set the modification time: earlier writes do not count any more.
+    pub fn chose_mtime(&self, node: u64) {
+        if let Some(node) = self.lock().get_mut(&node) {
+            node.written = None;
         }
     }
 
@@ -117,11 +147,18 @@ impl Nodes {
         self.lock().get(&node).map_or(0, |node| node.mode)
     }
 
-    /// Notes what complete attributes say.
-    pub fn seen(&self, attr: &Attr) {
-        if let Some(node) = self.lock().get_mut(&attr.handle.object) {
-            node.mode = attr.mode;
-            node.size = attr.size;
+    /// Notes what complete attributes say, and tells what is to be shown of them. The iods' clocks are coarse
+    /// and the manager hears of writes only at the close: a program must not see the modification time of a file
+    /// change when it does nothing but close it, so the time that the close will set is shown at once.
+    #[must_use]
+    pub fn seen(&self, attr: Attr) -> Attr {
+        let mut table = self.lock();
+        let Some(node) = table.get_mut(&attr.handle.object) else { return attr };
+        node.mode = attr.mode;
+        node.size = attr.size;
+        match node.written.filter(|written| *written > attr.ctime) {
+            Some(written) => Attr { mtime: attr.mtime.max(written), ctime: written, ..attr },
+            None => attr,
         }
     }
 
@@ -145,7 +182,6 @@ impl Nodes {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use pvfs_wire::attr::FileKind;
 
     /// A quiet file.
     pub fn attr(object: u64) -> Attr {
@@ -239,10 +275,41 @@ pub mod tests {
     fn a_silent_iod_does_not_make_done_writes_invisible() {
         let nodes = nodes();
         nodes.opened(&attr(9));
-        nodes.wrote(9, 500);
-        nodes.wrote(9, 200);
+        nodes.wrote(9, 500, None);
+        nodes.wrote(9, 200, None);
         assert_eq!(nodes.with_known_size(attr(9)).size, 500);
-        nodes.seen(&Attr { size: 20, ..attr(9) });
+        let _ = nodes.seen(Attr { size: 20, ..attr(9) });
         assert_eq!(nodes.with_known_size(attr(9)).size, 20, "cut meanwhile");
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_has_no_name_left() {
+        let nodes = nodes();
+        let directory = Attr { kind: FileKind::Directory, nlink: 2, ..attr(9) };
+        nodes.looked_up(&directory);
+        nodes.looked_up(&attr(10));
+        assert_eq!(nodes.gone_directory(9), Some(Attr { nlink: 0, size: 0, ..directory }));
+        assert_eq!(nodes.gone_directory(10), None, "no directory");
+        assert_eq!(nodes.gone_directory(11), None, "not known");
+    }
+
+    #[test]
+    fn the_time_of_a_write_is_shown_before_and_after_the_close_alike() {
+        let nodes = nodes();
+        let time = |seconds| Time { seconds, nanos: 0 };
+        let told = Attr { mtime: time(5), ctime: time(5), ..attr(9) };
+        nodes.opened(&told);
+        nodes.wrote(9, 10, Some(time(8)));
+        nodes.wrote(9, 10, Some(time(7)));
+        let shown = nodes.seen(told);
+        assert_eq!((shown.mtime, shown.ctime), (time(8), time(8)));
+        let closed = Attr { mtime: time(8), ctime: time(8), ..told };
+        assert_eq!(nodes.seen(closed), closed);
+        // A time that was chosen since stays, whatever was written before.
+        let chosen = Attr { mtime: time(1), ctime: time(9), ..told };
+        assert_eq!(nodes.seen(chosen), chosen);
+        nodes.chose_mtime(9);
+        let chosen = Attr { mtime: time(1), ctime: time(7), ..told };
+        assert_eq!(nodes.seen(chosen), chosen, "even if clocks differ");
     }
 }

@@ -16,7 +16,7 @@ use crate::user::User;
 impl<R: Runtime> User<R> {
     /// Reads from `offset` into `buffer`; returns how many bytes, fewer only at the end of the file.
     pub async fn read_at(&self, file: &OpenFile, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        if !file.flags.has(OpenFlags::READ) {
+        if !file.flags.any(OpenFlags::READ | OpenFlags::EXECUTE) {
             return Err(Errno::EBADF.into());
         }
         self.filesystem.check_lock(file.handle)?;

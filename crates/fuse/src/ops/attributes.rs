@@ -28,8 +28,15 @@ pub struct Changes {
 impl Mounted {
     /// stat(2)
     pub fn getattr(&self, requester: Requester, node: u64) -> Result<Attr> {
-        let told = self.recent.take(requester.pid, node);
-        told.map_or_else(|| self.stat(requester, &self.object(node)?), Ok)
+        if let Some(told) = self.recent.take(requester.pid, node) {
+            return Ok(told);
+        }
+        match self.stat(requester, &self.object(node)?) {
+            Err(error) if error.errno() == Errno::ESTALE => {
+                self.nodes.gone_directory(node).ok_or(error)
+            }
+            told => told,
+        }
     }
 
     /// What the kernel asks, naming an open file, when it is about to read near the end of what it knows:
@@ -62,6 +69,9 @@ impl Mounted {
         };
         let changed =
             self.act(requester, |user| async move { user.set_attr_known(request.clone()).await })?;
+        if request.mtime.is_some() {
+            self.nodes.chose_mtime(node);
+        }
         self.completed(requester, changed)
     }
 

@@ -67,7 +67,8 @@ impl Mounted {
             let end = transfer.offset + data.len() as u64;
             entry.file.abandoned_write(end, Time::from_nanos(0));
         }
-        self.nodes.wrote(entry.node, written? + data.len() as u64);
+        let end = written? + data.len() as u64;
+        self.nodes.wrote(entry.node, end, entry.file.last_write());
         Ok(())
     }
 
@@ -97,9 +98,7 @@ impl Mounted {
                 user.truncate(Target::object(handle), false, size).await
             }),
         };
-        let attr = cut?;
-        self.nodes.seen(&attr);
-        Ok(attr)
+        Ok(self.nodes.seen(cut?))
     }
 
     /// fallocate(2) without flags: makes the file at least that long.

@@ -10,7 +10,8 @@ use crate::shared::Shared;
 
 impl Execute for Sync {
     fn execute(self, iod: &Shared, call: &Call<'_>) -> Outcome {
-        let capability = iod.grant(call, &self.access, Rights::WRITE)?;
+        // Who may only read may still want to know that what they read will last.
+        let capability = iod.grant(call, &self.access, Rights::READ | Rights::WRITE)?;
         Ok(Next::AfterSync(capability.handle, Response::done::<Self>(&Done {})))
     }
 }

@@ -1,0 +1,197 @@
+//! Runs cases, each in a process and a directory of its own, and tells how they went.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Case, cases};
+
+/// How a case went.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Outcome {
+    /// As it should.
+    Kept,
+    /// It takes root, which we are not.
+    Skipped,
+    /// Otherwise; what it said.
+    Broken(String),
+}
+
+/// How all cases went in some directories.
+pub struct Table {
+    directories: Vec<PathBuf>,
+    rows: Vec<(Case, Vec<Outcome>)>,
+}
+
+/// What a process of [`Table::run`] does first: if it was started to be a case, it is that case and ends.
+/// Whoever runs tables calls this at the beginning of `main`.
+pub fn run_case_if_asked() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, flag, path] = &arguments[..] else { return };
+    if flag != CASE_FLAG {
+        return;
+    }
+    let Some(case) = cases::all().find(|case| case.path() == *path) else {
+        eprintln!("no case {path}");
+        std::process::exit(2);
+    };
+    crate::sys::umask(0o022);
+    (case.run)();
+    std::process::exit(0);
+}
+
+impl Table {
+    /// Runs every case whose path contains `only`, in each directory.
+    pub fn run(only: &str, directories: &[PathBuf]) -> Self {
+        let chosen: Vec<Case> = cases::all().filter(|case| case.path().contains(only)).collect();
+        let next = AtomicUsize::new(0);
+        let rows = Mutex::new(vec![Vec::new(); chosen.len()]);
+        thread::scope(|scope| {
+            for _ in 0..AT_ONCE {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(case) = chosen.get(index) else { return };
+                        let outcomes = directories.iter().map(|directory| run(case, directory));
+                        let outcomes = outcomes.collect();
+                        rows.lock().expect("no case panics here")[index] = outcomes;
+                    }
+                });
+            }
+        });
+        let rows = rows.into_inner().expect("no case panics here");
+        Self { directories: directories.to_vec(), rows: chosen.into_iter().zip(rows).collect() }
+    }
+
+    /// The cases that are not kept in the directory of this position, with what they said.
+    pub fn broken(&self, directory: usize) -> Vec<(String, String)> {
+        let broken = |(case, outcomes): &(Case, Vec<Outcome>)| match &outcomes[directory] {
+            Outcome::Broken(why) => Some((case.path(), why.clone())),
+            _ => None,
+        };
+        self.rows.iter().filter_map(broken).collect()
+    }
+
+    /// Whether every case that could be run is kept everywhere.
+    pub fn is_all_kept(&self) -> bool {
+        (0..self.directories.len()).all(|directory| self.broken(directory).is_empty())
+    }
+}
+
+/// Counts by area, then every case that is broken somewhere.
+impl fmt::Display for Table {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, directory) in self.directories.iter().enumerate() {
+            writeln!(out, "[{}] {}", index + 1, directory.display())?;
+        }
+        let mut areas: Vec<&str> = self.rows.iter().map(|(case, _)| case.area).collect();
+        areas.dedup();
+        for area in areas {
+            let rows = || self.rows.iter().filter(|(case, _)| case.area == area);
+            write!(out, "{area:<14} {:>4} cases", rows().count())?;
+            for index in 0..self.directories.len() {
+                let kept = rows().filter(|(_, went)| went[index] == Outcome::Kept).count();
+                let broken = rows().filter(|(_, went)| is_broken(&went[index])).count();
+                write!(out, "   [{}] {kept:>3} kept {broken:>3} broken", index + 1)?;
+            }
+            writeln!(out)?;
+        }
+        for (case, outcomes) in &self.rows {
+            for (index, outcome) in outcomes.iter().enumerate() {
+                if let Outcome::Broken(why) = outcome {
+                    writeln!(out, "[{}] {}: {}", index + 1, case.path(), why.trim())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_broken(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Broken(_))
+}
+
+fn run(case: &Case, directory: &Path) -> Outcome {
+    if case.needs_root && !nix::unistd::geteuid().is_root() {
+        return Outcome::Skipped;
+    }
+    let own = directory.join(format!("case-{}-{}", std::process::id(), case.name));
+    let made = fs::create_dir(&own)
+        .and_then(|()| fs::set_permissions(&own, PermissionsExt::from_mode(0o755)));
+    if let Err(error) = made {
+        return Outcome::Broken(format!("its directory cannot be made: {error}"));
+    }
+    let outcome = run_in(case, &own);
+    let _ = fs::remove_dir_all(&own);
+    outcome
+}
+
+/// What it says goes to a file and not to a pipe, which would stay open as long as any child of it lives.
+fn run_in(case: &Case, own: &Path) -> Outcome {
+    let said = std::env::temp_dir().join(format!(
+        "pvfs-case-{}-{:x}",
+        std::process::id(),
+        spread(own.as_os_str().as_encoded_bytes())
+    ));
+    let started = File::create(&said).and_then(|stderr| {
+        let myself = std::env::current_exe()?;
+        let mut command = Command::new(myself);
+        command.arg(CASE_FLAG).arg(case.path()).current_dir(own).stdin(Stdio::null());
+        command.stdout(stderr.try_clone()?).stderr(stderr).env_remove("RUST_BACKTRACE").spawn()
+    });
+    let status = match started {
+        Ok(mut child) => wait(&mut child),
+        Err(error) => return Outcome::Broken(format!("cannot be started: {error}")),
+    };
+    let words = fs::read_to_string(&said).unwrap_or_default();
+    let _ = fs::remove_file(&said);
+    match status {
+        Some(status) if status.success() => Outcome::Kept,
+        Some(status) => Outcome::Broken(format!("{} ({status})", in_short(&words))),
+        None => Outcome::Broken(format!("{} (not over in {LIMIT:?})", in_short(&words))),
+    }
+}
+
+fn wait(child: &mut Child) -> Option<ExitStatus> {
+    let until = Instant::now() + LIMIT;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        if Instant::now() > until {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// Without the lines that only name threads and variables.
+fn in_short(words: &str) -> String {
+    let useful = |line: &&str| !line.starts_with("note: ") && !line.is_empty();
+    words.lines().filter(useful).collect::<Vec<_>>().join(" | ")
+}
+
+/// FNV-1a, so that every case has a file of its own.
+fn spread(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+const CASE_FLAG: &str = "--run-this-case";
+
+/// Far more than any case needs on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Cases are mostly waiting: for daemons, for clocks, for locks.
+const AT_ONCE: usize = 4;

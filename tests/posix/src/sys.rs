@@ -1,0 +1,699 @@
+//! The system calls of the cases, through libc so that a preloaded library may take them.
+//!
+//! Each is what its man page says: the error is the number, the rest is the value. Nothing is retried.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_int};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+pub use libc::{
+    AT_EMPTY_PATH, AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW,
+    FALLOC_FL_COLLAPSE_RANGE, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE,
+    LOCK_EX, LOCK_NB, LOCK_SH, LOCK_UN, O_APPEND, O_CLOEXEC, O_CREAT, O_DIRECT, O_DIRECTORY,
+    O_DSYNC, O_EXCL, O_NOATIME, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_SYNC,
+    O_TMPFILE, O_TRUNC, O_WRONLY, RENAME_EXCHANGE, RENAME_NOREPLACE, RENAME_WHITEOUT, S_IFBLK,
+    S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SEEK_CUR, SEEK_DATA, SEEK_END,
+    SEEK_HOLE, SEEK_SET, UTIME_NOW, UTIME_OMIT, XATTR_CREATE, XATTR_REPLACE, stat as Stat,
+};
+pub use nix::errno::Errno;
+
+/// What a call says.
+pub type Result<T> = std::result::Result<T, Errno>;
+
+/// Calls libc; the number is the error when the call returns -1.
+macro_rules! call {
+    ($function:ident($($argument:expr),* $(,)?)) => {{
+        // SAFETY: every pointer among the arguments is to a live value of this stack frame or of the caller's
+        // borrow, its length is passed beside it, and the call keeps none of them.
+        Errno::result(unsafe { libc::$function($($argument),*) })
+    }};
+}
+
+fn c(path: &str) -> CString {
+    CString::new(path).expect("a path of a case has no zero byte")
+}
+
+fn owned(number: c_int) -> OwnedFd {
+    // SAFETY: the kernel has just given us this descriptor, and nobody else knows of it.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+/// open(2)
+pub fn open(path: &str, flags: c_int, mode: u32) -> Result<OwnedFd> {
+    call!(open(c(path).as_ptr(), flags | O_CLOEXEC, mode)).map(owned)
+}
+
+/// openat(2)
+pub fn openat(directory: &OwnedFd, path: &str, flags: c_int, mode: u32) -> Result<OwnedFd> {
+    call!(openat(directory.as_raw_fd(), c(path).as_ptr(), flags | O_CLOEXEC, mode)).map(owned)
+}
+
+/// close(2), whose error counts.
+pub fn close(file: OwnedFd) -> Result<()> {
+    use std::os::fd::IntoRawFd;
+    call!(close(file.into_raw_fd())).map(drop)
+}
+
+/// dup(2)
+pub fn dup(file: &OwnedFd) -> Result<OwnedFd> {
+    call!(dup(file.as_raw_fd())).map(owned)
+}
+
+/// read(2)
+pub fn read(file: &OwnedFd, bytes: usize) -> Result<Vec<u8>> {
+    let mut into = vec![0; bytes];
+    let count = call!(read(file.as_raw_fd(), into.as_mut_ptr().cast(), bytes))?;
+    into.truncate(count as usize);
+    Ok(into)
+}
+
+/// pread(2)
+pub fn pread(file: &OwnedFd, bytes: usize, offset: i64) -> Result<Vec<u8>> {
+    let mut into = vec![0; bytes];
+    let count = call!(pread(file.as_raw_fd(), into.as_mut_ptr().cast(), bytes, offset))?;
+    into.truncate(count as usize);
+    Ok(into)
+}
+
+/// write(2)
+pub fn write(file: &OwnedFd, data: &[u8]) -> Result<usize> {
+    call!(write(file.as_raw_fd(), data.as_ptr().cast(), data.len())).map(|count| count as usize)
+}
+
+/// pwrite(2)
+pub fn pwrite(file: &OwnedFd, data: &[u8], offset: i64) -> Result<usize> {
+    call!(pwrite(file.as_raw_fd(), data.as_ptr().cast(), data.len(), offset))
+        .map(|count| count as usize)
+}
+
+/// writev(2)
+pub fn writev(file: &OwnedFd, pieces: &[&[u8]]) -> Result<usize> {
+    let pieces: Vec<libc::iovec> = pieces
+        .iter()
+        .map(|piece| libc::iovec { iov_base: piece.as_ptr() as *mut _, iov_len: piece.len() })
+        .collect();
+    call!(writev(file.as_raw_fd(), pieces.as_ptr(), pieces.len() as c_int))
+        .map(|count| count as usize)
+}
+
+/// lseek(2)
+pub fn lseek(file: &OwnedFd, offset: i64, whence: c_int) -> Result<i64> {
+    call!(lseek(file.as_raw_fd(), offset, whence))
+}
+
+/// truncate(2)
+pub fn truncate(path: &str, size: i64) -> Result<()> {
+    call!(truncate(c(path).as_ptr(), size)).map(drop)
+}
+
+/// ftruncate(2)
+pub fn ftruncate(file: &OwnedFd, size: i64) -> Result<()> {
+    call!(ftruncate(file.as_raw_fd(), size)).map(drop)
+}
+
+/// fsync(2)
+pub fn fsync(file: &OwnedFd) -> Result<()> {
+    call!(fsync(file.as_raw_fd())).map(drop)
+}
+
+/// fdatasync(2)
+pub fn fdatasync(file: &OwnedFd) -> Result<()> {
+    call!(fdatasync(file.as_raw_fd())).map(drop)
+}
+
+/// fallocate(2)
+pub fn fallocate(file: &OwnedFd, mode: c_int, offset: i64, bytes: i64) -> Result<()> {
+    call!(fallocate(file.as_raw_fd(), mode, offset, bytes)).map(drop)
+}
+
+/// posix_fallocate(3)
+pub fn posix_fallocate(file: &OwnedFd, offset: i64, bytes: i64) -> Result<()> {
+    // SAFETY: no pointers.
+    match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset, bytes) } {
+        0 => Ok(()),
+        number => Err(Errno::from_raw(number)),
+    }
+}
+
+/// copy_file_range(2) with explicit offsets.
+pub fn copy_file_range(from: (&OwnedFd, i64), to: (&OwnedFd, i64), bytes: usize) -> Result<usize> {
+    let (mut source, mut target) = (from.1, to.1);
+    let (source, target): (*mut i64, *mut i64) = (&mut source, &mut target);
+    call!(copy_file_range(from.0.as_raw_fd(), source, to.0.as_raw_fd(), target, bytes, 0))
+        .map(|count| count as usize)
+}
+
+/// sendfile(2) from an explicit offset.
+pub fn sendfile(from: (&OwnedFd, i64), to: &OwnedFd, bytes: usize) -> Result<usize> {
+    let mut offset = from.1;
+    call!(sendfile(to.as_raw_fd(), from.0.as_raw_fd(), &mut offset, bytes))
+        .map(|count| count as usize)
+}
+
+/// fcntl(2) with F_GETFL.
+pub fn status_flags(file: &OwnedFd) -> Result<c_int> {
+    call!(fcntl(file.as_raw_fd(), libc::F_GETFL))
+}
+
+/// fcntl(2) with F_SETFL.
+pub fn set_status_flags(file: &OwnedFd, flags: c_int) -> Result<()> {
+    call!(fcntl(file.as_raw_fd(), libc::F_SETFL, flags)).map(drop)
+}
+
+/// mkdir(2)
+pub fn mkdir(path: &str, mode: u32) -> Result<()> {
+    call!(mkdir(c(path).as_ptr(), mode)).map(drop)
+}
+
+/// rmdir(2)
+pub fn rmdir(path: &str) -> Result<()> {
+    call!(rmdir(c(path).as_ptr())).map(drop)
+}
+
+/// unlink(2)
+pub fn unlink(path: &str) -> Result<()> {
+    call!(unlink(c(path).as_ptr())).map(drop)
+}
+
+/// unlinkat(2)
+pub fn unlinkat(directory: &OwnedFd, path: &str, flags: c_int) -> Result<()> {
+    call!(unlinkat(directory.as_raw_fd(), c(path).as_ptr(), flags)).map(drop)
+}
+
+/// link(2)
+pub fn link(old: &str, new: &str) -> Result<()> {
+    call!(link(c(old).as_ptr(), c(new).as_ptr())).map(drop)
+}
+
+/// linkat(2) from the working directory.
+pub fn linkat(old: &str, new: &str, flags: c_int) -> Result<()> {
+    call!(linkat(AT_FDCWD, c(old).as_ptr(), AT_FDCWD, c(new).as_ptr(), flags)).map(drop)
+}
+
+/// linkat(2) of an open file.
+pub fn link_open(file: &OwnedFd, new: &str) -> Result<()> {
+    call!(linkat(file.as_raw_fd(), c("").as_ptr(), AT_FDCWD, c(new).as_ptr(), AT_EMPTY_PATH))
+        .map(drop)
+}
+
+/// symlink(2)
+pub fn symlink(target: &str, path: &str) -> Result<()> {
+    call!(symlink(c(target).as_ptr(), c(path).as_ptr())).map(drop)
+}
+
+/// readlink(2)
+pub fn readlink(path: &str) -> Result<String> {
+    let mut into = vec![0u8; 5000];
+    let count = call!(readlink(c(path).as_ptr(), into.as_mut_ptr().cast(), into.len()))?;
+    into.truncate(count as usize);
+    Ok(String::from_utf8_lossy(&into).into_owned())
+}
+
+/// rename(2)
+pub fn rename(old: &str, new: &str) -> Result<()> {
+    call!(rename(c(old).as_ptr(), c(new).as_ptr())).map(drop)
+}
+
+/// renameat2(2) from the working directory.
+pub fn renameat2(old: &str, new: &str, flags: u32) -> Result<()> {
+    call!(renameat2(AT_FDCWD, c(old).as_ptr(), AT_FDCWD, c(new).as_ptr(), flags)).map(drop)
+}
+
+/// chmod(2)
+pub fn chmod(path: &str, mode: u32) -> Result<()> {
+    call!(chmod(c(path).as_ptr(), mode)).map(drop)
+}
+
+/// fchmod(2)
+pub fn fchmod(file: &OwnedFd, mode: u32) -> Result<()> {
+    call!(fchmod(file.as_raw_fd(), mode)).map(drop)
+}
+
+/// chown(2); -1 leaves one as it is.
+pub fn chown(path: &str, uid: u32, gid: u32) -> Result<()> {
+    call!(chown(c(path).as_ptr(), uid, gid)).map(drop)
+}
+
+/// lchown(2)
+pub fn lchown(path: &str, uid: u32, gid: u32) -> Result<()> {
+    call!(lchown(c(path).as_ptr(), uid, gid)).map(drop)
+}
+
+/// fchown(2)
+pub fn fchown(file: &OwnedFd, uid: u32, gid: u32) -> Result<()> {
+    call!(fchown(file.as_raw_fd(), uid, gid)).map(drop)
+}
+
+/// mknod(2)
+pub fn mknod(path: &str, mode: u32, device: u64) -> Result<()> {
+    call!(mknod(c(path).as_ptr(), mode, device)).map(drop)
+}
+
+/// mkfifo(3)
+pub fn mkfifo(path: &str, mode: u32) -> Result<()> {
+    call!(mkfifo(c(path).as_ptr(), mode)).map(drop)
+}
+
+/// The number of a device.
+pub fn device(major: u32, minor: u32) -> u64 {
+    libc::makedev(major, minor)
+}
+
+/// A listening socket of this name.
+pub fn bind(path: &str) -> Result<OwnedFd> {
+    // SAFETY: an address of zeros is a valid value of this plain structure.
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as u16;
+    for (into, from) in address.sun_path.iter_mut().zip(path.bytes()) {
+        *into = from as _;
+    }
+    let socket = call!(socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0))?;
+    let socket = owned(socket);
+    let bytes = size_of::<libc::sockaddr_un>() as u32;
+    call!(bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), bytes))?;
+    call!(listen(socket.as_raw_fd(), 1))?;
+    Ok(socket)
+}
+
+fn filled(fill: impl FnOnce(*mut Stat) -> Result<c_int>) -> Result<Stat> {
+    let mut stat = MaybeUninit::uninit();
+    fill(stat.as_mut_ptr())?;
+    // SAFETY: the call has succeeded, so it has filled the structure.
+    Ok(unsafe { stat.assume_init() })
+}
+
+/// stat(2)
+pub fn stat(path: &str) -> Result<Stat> {
+    filled(|into| call!(stat(c(path).as_ptr(), into)))
+}
+
+/// lstat(2)
+pub fn lstat(path: &str) -> Result<Stat> {
+    filled(|into| call!(lstat(c(path).as_ptr(), into)))
+}
+
+/// fstat(2)
+pub fn fstat(file: &OwnedFd) -> Result<Stat> {
+    filled(|into| call!(fstat(file.as_raw_fd(), into)))
+}
+
+/// statx(2) of everything.
+pub fn statx(path: &str) -> Result<libc::statx> {
+    let mut stat = MaybeUninit::<libc::statx>::zeroed();
+    call!(statx(AT_FDCWD, c(path).as_ptr(), 0, libc::STATX_ALL, stat.as_mut_ptr()))?;
+    // SAFETY: the call has succeeded, so it has filled the structure, which was zeros before.
+    Ok(unsafe { stat.assume_init() })
+}
+
+/// statvfs(3)
+pub fn statvfs(path: &str) -> Result<libc::statvfs> {
+    let mut stat = MaybeUninit::<libc::statvfs>::zeroed();
+    call!(statvfs(c(path).as_ptr(), stat.as_mut_ptr()))?;
+    // SAFETY: the call has succeeded, so it has filled the structure, which was zeros before.
+    Ok(unsafe { stat.assume_init() })
+}
+
+/// pathconf(3)
+pub fn pathconf(path: &str, name: c_int) -> i64 {
+    // SAFETY: the path is a live string.
+    unsafe { libc::pathconf(c(path).as_ptr(), name) }
+}
+
+/// access(2)
+pub fn access(path: &str, mode: c_int) -> Result<()> {
+    call!(access(c(path).as_ptr(), mode)).map(drop)
+}
+
+/// A time for utimensat(2).
+#[derive(Clone, Copy, Debug)]
+pub struct Time(pub i64, pub i64);
+
+/// Now.
+pub const NOW: Time = Time(0, UTIME_NOW);
+/// As it is.
+pub const OMIT: Time = Time(0, UTIME_OMIT);
+
+fn timespecs(atime: Time, mtime: Time) -> [libc::timespec; 2] {
+    [atime, mtime].map(|time| libc::timespec { tv_sec: time.0, tv_nsec: time.1 })
+}
+
+/// utimensat(2) from the working directory.
+pub fn utimensat(path: &str, atime: Time, mtime: Time, flags: c_int) -> Result<()> {
+    let times = timespecs(atime, mtime);
+    call!(utimensat(AT_FDCWD, c(path).as_ptr(), times.as_ptr(), flags)).map(drop)
+}
+
+/// utimensat(2) with no times at all.
+pub fn touch(path: &str) -> Result<()> {
+    call!(utimensat(AT_FDCWD, c(path).as_ptr(), ptr::null(), 0)).map(drop)
+}
+
+/// futimens(3)
+pub fn futimens(file: &OwnedFd, atime: Time, mtime: Time) -> Result<()> {
+    let times = timespecs(atime, mtime);
+    call!(futimens(file.as_raw_fd(), times.as_ptr())).map(drop)
+}
+
+/// setxattr(2)
+pub fn setxattr(path: &str, name: &str, value: &[u8], flags: c_int) -> Result<()> {
+    let (path, name, bytes) = (c(path), c(name), value.len());
+    call!(setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), bytes, flags)).map(drop)
+}
+
+/// lsetxattr(2)
+pub fn lsetxattr(path: &str, name: &str, value: &[u8], flags: c_int) -> Result<()> {
+    let (path, name, bytes) = (c(path), c(name), value.len());
+    call!(lsetxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), bytes, flags)).map(drop)
+}
+
+/// fsetxattr(2)
+pub fn fsetxattr(file: &OwnedFd, name: &str, value: &[u8], flags: c_int) -> Result<()> {
+    let (name, bytes) = (c(name), value.len());
+    call!(fsetxattr(file.as_raw_fd(), name.as_ptr(), value.as_ptr().cast(), bytes, flags)).map(drop)
+}
+
+/// getxattr(2) with so much room.
+pub fn getxattr_into(path: &str, name: &str, room: usize) -> Result<Vec<u8>> {
+    let (path, name, mut into) = (c(path), c(name), vec![0u8; room]);
+    let count = call!(getxattr(path.as_ptr(), name.as_ptr(), into.as_mut_ptr().cast(), room))?;
+    into.resize(count as usize, 0);
+    Ok(into)
+}
+
+/// getxattr(2)
+pub fn getxattr(path: &str, name: &str) -> Result<Vec<u8>> {
+    getxattr_into(path, name, 65536)
+}
+
+/// fgetxattr(2)
+pub fn fgetxattr(file: &OwnedFd, name: &str) -> Result<Vec<u8>> {
+    let (name, mut into) = (c(name), vec![0u8; 65536]);
+    let (room, pointer) = (into.len(), into.as_mut_ptr().cast());
+    let count = call!(fgetxattr(file.as_raw_fd(), name.as_ptr(), pointer, room))?;
+    into.truncate(count as usize);
+    Ok(into)
+}
+
+/// listxattr(2), sorted.
+pub fn listxattr(path: &str) -> Result<Vec<String>> {
+    let (path, mut into) = (c(path), vec![0u8; 65536]);
+    let count = call!(listxattr(path.as_ptr(), into.as_mut_ptr().cast(), into.len()))?;
+    into.truncate(count as usize);
+    let names = into.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let mut names: Vec<_> = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// removexattr(2)
+pub fn removexattr(path: &str, name: &str) -> Result<()> {
+    call!(removexattr(c(path).as_ptr(), c(name).as_ptr())).map(drop)
+}
+
+/// Which kind of record lock.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Lock {
+    /// F_RDLCK
+    Read,
+    /// F_WRLCK
+    Write,
+    /// F_UNLCK
+    Unlock,
+}
+
+/// Whose record locks are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Owner {
+    /// The process's: F_SETLK.
+    Process,
+    /// The open file's: F_OFD_SETLK.
+    OpenFile,
+}
+
+fn record(lock: Lock, start: i64, bytes: i64) -> libc::flock {
+    let l_type = match lock {
+        Lock::Read => libc::F_RDLCK,
+        Lock::Write => libc::F_WRLCK,
+        Lock::Unlock => libc::F_UNLCK,
+    } as i16;
+    libc::flock { l_type, l_whence: SEEK_SET as i16, l_start: start, l_len: bytes, l_pid: 0 }
+}
+
+/// fcntl(2) with F_SETLK or F_OFD_SETLK.
+pub fn lock(file: &OwnedFd, owner: Owner, lock: Lock, start: i64, bytes: i64) -> Result<()> {
+    let command = match owner {
+        Owner::Process => libc::F_SETLK,
+        Owner::OpenFile => libc::F_OFD_SETLK,
+    };
+    let record = record(lock, start, bytes);
+    call!(fcntl(file.as_raw_fd(), command, ptr::from_ref(&record))).map(drop)
+}
+
+/// fcntl(2) with F_SETLKW or F_OFD_SETLKW.
+pub fn lock_wait(file: &OwnedFd, owner: Owner, lock: Lock, start: i64, bytes: i64) -> Result<()> {
+    let command = match owner {
+        Owner::Process => libc::F_SETLKW,
+        Owner::OpenFile => libc::F_OFD_SETLKW,
+    };
+    let record = record(lock, start, bytes);
+    call!(fcntl(file.as_raw_fd(), command, ptr::from_ref(&record))).map(drop)
+}
+
+/// What stands in the way of a record lock.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Conflict {
+    /// Its kind.
+    pub lock: Lock,
+    /// Its first byte.
+    pub start: i64,
+    /// How long it is; 0 to the end of all files.
+    pub bytes: i64,
+    /// Whose it is; -1 of an open file's.
+    pub pid: i32,
+}
+
+/// fcntl(2) with F_GETLK or F_OFD_GETLK; nothing when the lock could be had.
+pub fn test_lock(
+    file: &OwnedFd,
+    owner: Owner,
+    lock: Lock,
+    start: i64,
+    bytes: i64,
+) -> Result<Option<Conflict>> {
+    let command = match owner {
+        Owner::Process => libc::F_GETLK,
+        Owner::OpenFile => libc::F_OFD_GETLK,
+    };
+    let mut found = record(lock, start, bytes);
+    call!(fcntl(file.as_raw_fd(), command, ptr::from_mut(&mut found)))?;
+    let lock = match c_int::from(found.l_type) {
+        libc::F_RDLCK => Lock::Read,
+        libc::F_WRLCK => Lock::Write,
+        _ => return Ok(None),
+    };
+    Ok(Some(Conflict { lock, start: found.l_start, bytes: found.l_len, pid: found.l_pid }))
+}
+
+/// flock(2)
+pub fn flock(file: &OwnedFd, operation: c_int) -> Result<()> {
+    call!(flock(file.as_raw_fd(), operation)).map(drop)
+}
+
+/// Part of a file in memory.
+pub struct Map {
+    start: *mut u8,
+    bytes: usize,
+}
+
+impl Map {
+    /// mmap(2)
+    pub fn new(file: &OwnedFd, bytes: usize, protection: c_int, flags: c_int) -> Result<Self> {
+        // SAFETY: the kernel chooses the place, so nothing of ours is overwritten.
+        let start =
+            unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, file.as_raw_fd(), 0) };
+        if start == libc::MAP_FAILED {
+            Err(Errno::last())
+        } else {
+            Ok(Self { start: start.cast(), bytes })
+        }
+    }
+
+    /// Shared, for reading and writing.
+    pub fn shared(file: &OwnedFd, bytes: usize) -> Result<Self> {
+        Self::new(file, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED)
+    }
+
+    /// A copy of some bytes.
+    pub fn get(&self, at: usize, bytes: usize) -> Vec<u8> {
+        assert!(at + bytes <= self.bytes);
+        // SAFETY: the bytes are inside the mapping, as just checked; others may change them meanwhile, so
+        // each is read once and volatile.
+        (at..at + bytes).map(|at| unsafe { self.start.add(at).read_volatile() }).collect()
+    }
+
+    /// Changes some bytes.
+    pub fn set(&self, at: usize, data: &[u8]) {
+        assert!(at + data.len() <= self.bytes);
+        for (index, byte) in data.iter().enumerate() {
+            // SAFETY: inside the mapping, as just checked, which was made writable by those who call this.
+            unsafe { self.start.add(at + index).write_volatile(*byte) };
+        }
+    }
+
+    /// msync(2), waiting.
+    pub fn sync(&self) -> Result<()> {
+        call!(msync(self.start.cast(), self.bytes, libc::MS_SYNC)).map(drop)
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        let _ = call!(munmap(self.start.cast(), self.bytes));
+    }
+}
+
+/// umask(2)
+pub fn umask(mask: u32) -> u32 {
+    // SAFETY: no pointers; it cannot fail.
+    unsafe { libc::umask(mask) }
+}
+
+/// chdir(2)
+pub fn chdir(path: &str) -> Result<()> {
+    call!(chdir(c(path).as_ptr())).map(drop)
+}
+
+/// fchdir(2)
+pub fn fchdir(directory: &OwnedFd) -> Result<()> {
+    call!(fchdir(directory.as_raw_fd())).map(drop)
+}
+
+/// getcwd(3)
+pub fn getcwd() -> Result<String> {
+    let mut into = vec![0u8; 4096];
+    // SAFETY: the buffer is live and its length beside it.
+    let path = unsafe { libc::getcwd(into.as_mut_ptr().cast(), into.len()) };
+    if path.is_null() {
+        return Err(Errno::last());
+    }
+    let path = CStr::from_bytes_until_nul(&into).expect("getcwd ends its answer with a zero");
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// A directory stream.
+pub struct Stream(*mut libc::DIR);
+
+impl Stream {
+    /// opendir(3)
+    pub fn open(path: &str) -> Result<Self> {
+        // SAFETY: the path is a live string.
+        let stream = unsafe { libc::opendir(c(path).as_ptr()) };
+        if stream.is_null() { Err(Errno::last()) } else { Ok(Self(stream)) }
+    }
+
+    /// telldir(3)
+    pub fn tell(&self) -> i64 {
+        // SAFETY: the stream is open until we are dropped.
+        unsafe { libc::telldir(self.0) }
+    }
+
+    /// seekdir(3)
+    pub fn seek(&mut self, position: i64) {
+        // SAFETY: the stream is open until we are dropped.
+        unsafe { libc::seekdir(self.0, position) }
+    }
+
+    /// rewinddir(3)
+    pub fn rewind(&mut self) {
+        // SAFETY: the stream is open until we are dropped.
+        unsafe { libc::rewinddir(self.0) }
+    }
+}
+
+/// readdir(3): name and inode number; `.` and `..` too.
+impl Iterator for Stream {
+    type Item = (String, u64);
+
+    fn next(&mut self) -> Option<(String, u64)> {
+        // SAFETY: the stream is open until we are dropped, and nobody else uses it.
+        let entry = unsafe { libc::readdir(self.0) };
+        // SAFETY: an entry is valid until the next call on its stream; its name ends with a zero.
+        let entry = unsafe { entry.as_ref() }?;
+        // SAFETY: as above.
+        let name = unsafe { CStr::from_ptr(entry.d_name.as_ptr()) };
+        Some((name.to_string_lossy().into_owned(), entry.d_ino))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: the stream is open, and never used again.
+        unsafe { libc::closedir(self.0) };
+    }
+}
+
+/// Makes this process another user's, with these groups and no others, for good.
+pub fn become_user(uid: u32, gid: u32, groups: &[u32]) -> Result<()> {
+    call!(setgroups(groups.len(), groups.as_ptr()))?;
+    call!(setresgid(gid, gid, gid))?;
+    call!(setresuid(uid, uid, uid)).map(drop)
+}
+
+/// A process made by [`child`].
+pub struct Child(i32);
+
+/// Does something in a process of its own. Cases have one thread, so the child may do what it likes.
+pub fn child(what: impl FnOnce()) -> Child {
+    // SAFETY: this process has a single thread, so the child's memory is whole.
+    match Errno::result(unsafe { libc::fork() }).expect("fork") {
+        0 => {
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what));
+            // SAFETY: ends the child without running what its parent registered.
+            unsafe { libc::_exit(i32::from(outcome.is_err())) }
+        }
+        pid => Child(pid),
+    }
+}
+
+impl Child {
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.0
+    }
+
+    /// kill(2)
+    pub fn signal(&self, signal: c_int) {
+        let _ = call!(kill(self.0, signal));
+    }
+
+    /// Waits for its end; the raw status.
+    pub fn wait(self) -> c_int {
+        let mut status = 0;
+        while call!(waitpid(self.0, &mut status, 0)) == Err(Errno::EINTR) {}
+        status
+    }
+
+    /// Waits for its end, which must be a good one.
+    pub fn succeeds(self) {
+        assert_eq!(self.wait(), 0, "what the child did, above");
+    }
+}
+
+/// Sends this process SIGALRM every so many milliseconds, or not any more when 0; the signal is caught and
+/// does nothing, but interrupts what waits.
+pub fn interrupt_every_ms(ms: i64) {
+    extern "C" fn nothing(_: c_int) {}
+    // SAFETY: an action of zeros with a handler that touches nothing is valid; no SA_RESTART on purpose.
+    unsafe {
+        let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
+        action.sa_sigaction = nothing as extern "C" fn(c_int) as usize;
+        libc::sigaction(libc::SIGALRM, &action, ptr::null_mut());
+    }
+    let value = libc::timeval { tv_sec: ms / 1000, tv_usec: ms % 1000 * 1000 };
+    let timer = libc::itimerval { it_interval: value, it_value: value };
+    // SAFETY: the structure is live and plain.
+    unsafe { libc::setitimer(libc::ITIMER_REAL, &timer, ptr::null_mut()) };
+}
