@@ -1,12 +1,12 @@
 //! Where a session comes from: signed here by whoever may read the cluster key, else asked of the agent.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pvfs_config::{Cluster, KeyError};
+use pvfs_net::attendance::connect_within;
 use pvfs_net::call::{Principal, Renew};
 use pvfs_wire::token::{Credential, KeyRing, Session, SessionRights};
 use pvfs_wire::{Errno, Wire};
@@ -126,7 +126,7 @@ pub fn session(identity: &Identity, rights: SessionRights, lifetime: Duration) -
 
 /// The agent's whole protocol: connect, read a length and a credential. Who is asking it learns from the kernel.
 fn ask_agent(socket: &Path) -> std::io::Result<Credential> {
-    let mut stream = UnixStream::connect(socket)?;
+    let mut stream = connect_within(socket, AGENT_TIMEOUT)?;
     stream.set_read_timeout(Some(AGENT_TIMEOUT))?;
     stream.set_write_timeout(Some(AGENT_TIMEOUT))?;
     stream.write_all(AGENT_REQUEST)?;

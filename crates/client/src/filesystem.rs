@@ -15,6 +15,7 @@ use pvfs_wire::{DATA_BYTES_MAX, Errno, Handle, Operation};
 
 use crate::error::{Error, Result};
 use crate::ops::dealing::Limits;
+use crate::presence::Presence;
 
 /// One file system, for any number of users and threads.
 pub struct Filesystem<R: Runtime> {
@@ -26,6 +27,7 @@ pub struct Filesystem<R: Runtime> {
     opens: AtomicU64,
     numbers: AtomicU32,
     locked: Mutex<HashMap<Handle, u64>>,
+    presence: Presence,
 }
 
 /// How a client behaves.
@@ -88,7 +90,18 @@ impl<R: Runtime> Filesystem<R> {
         let iods = cluster.iods.iter().map(server).collect();
         let (opens, numbers) = (AtomicU64::new(1), AtomicU32::new(1));
         let locked = Mutex::default();
-        Ok(Arc::new(Self { caller, fsid, manager, iods, options, opens, numbers, locked }))
+        let presence = Presence::before(cluster.agent.socket.clone());
+        Ok(Arc::new(Self {
+            caller,
+            fsid,
+            manager,
+            iods,
+            options,
+            opens,
+            numbers,
+            locked,
+            presence,
+        }))
     }
 
     /// The root directory. Asks the manager once for the file system's generation.
@@ -160,11 +173,13 @@ impl<R: Runtime> Filesystem<R> {
 
     /// A number for an open, never given before by this client.
     pub(crate) fn next_open(&self) -> u64 {
+        self.presence.note(&self.caller);
         self.opens.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A lock on this file was granted under the present lease.
     pub(crate) fn note_lock(&self, handle: Handle) {
+        self.presence.note(&self.caller);
         self.lock_table().insert(handle, self.caller.leases_lost());
     }
 

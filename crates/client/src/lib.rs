@@ -17,6 +17,7 @@ pub mod error;
 pub mod file;
 pub mod filesystem;
 mod ops;
+mod presence;
 mod unsynced;
 pub mod user;
 pub mod view;

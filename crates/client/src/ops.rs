@@ -18,6 +18,7 @@ pub mod stat;
 pub mod statfs;
 pub mod sync;
 pub mod truncate;
+pub mod vouch;
 pub mod write;
 pub mod writex;
 pub mod xattr;

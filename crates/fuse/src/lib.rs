@@ -21,6 +21,7 @@ mod directory;
 mod filesystem;
 mod flock;
 mod handles;
+mod heartbeat;
 mod identity;
 mod kernel;
 mod locks;

@@ -164,7 +164,7 @@ fn needs_iods(attr: &Attr) -> bool {
 }
 
 impl Requester {
-    fn of_process() -> Self {
+    pub fn of_process() -> Self {
         Self {
             uid: rustix::process::geteuid().as_raw(),
             gid: rustix::process::getegid().as_raw(),

@@ -13,6 +13,7 @@ use pvfs_net::blocking::Blocking;
 
 use crate::device::{Access, attach, detach};
 use crate::filesystem::KernelFilesystem;
+use crate::heartbeat;
 use crate::mounted::Mounted;
 use crate::options::MountOptions;
 use crate::table;
@@ -82,6 +83,11 @@ pub fn mount(
     // The kernel calls init only when it is mounted, so whatever can fail is done before.
     let mounted = Arc::new(Mounted::new(filesystem, issuer, options.clone())?);
     let checks = mounted.kernel_checks;
+    heartbeat::start(&mounted).map_err(|error| MountError::Kernel {
+        action: "start a thread for",
+        directory: directory.clone(),
+        error,
+    })?;
     serve(KernelFilesystem(mounted), directory, table::KIND, &options, checks)
 }
 

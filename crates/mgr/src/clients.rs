@@ -8,8 +8,10 @@
 //!                          └────────── arrived, lease lost: told until it asks for a change ──┘
 //! ```
 //!
-//! A client stands by its connections; it sends nothing to stay. Those that the store knows when the manager
-//! starts are gone with a whole lease before them. Pure: the time is passed in.
+//! A client stands by its connections; it sends nothing to stay. Its node's agent can stand for it too: the
+//! agent's connection counts as one more of the client's, as long as the agent repeats its word within a lease
+//! (docs/design/leases-of-idle-clients.md). Those that the store knows when the manager starts are gone, with
+//! a longer time before them: an idle one does not know that the manager was away. Pure: the time is passed in.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -20,6 +22,9 @@ use pvfs_net::service::{ConnectionId, Departure};
 pub struct Terms {
     /// After a connection broke: the process may well live and come back.
     pub lease_ns: u64,
+    /// After the manager was started: a client that is idle, on a node without an agent, comes back only
+    /// with its next call.
+    pub restart_ns: u64,
     /// After all connections were closed: the process has ended, or reconnects at once.
     pub closed_grace_ns: u64,
     /// How long an expired client is told so when it comes back.
@@ -50,6 +55,16 @@ pub struct Clients {
     /// Those whose lease ended but whose state could not be freed yet.
     overdue: HashSet<u64>,
     expired: Expired,
+    /// Agents, by their connections.
+    vouchers: HashMap<ConnectionId, Voucher>,
+}
+
+/// For whom an agent stands.
+#[derive(Debug, Default)]
+struct Voucher {
+    living: HashSet<u64>,
+    /// When its word is over.
+    until_ns: u64,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +90,7 @@ impl Default for Terms {
     fn default() -> Self {
         Self {
             lease_ns: 30 * SECOND_NS,
+            restart_ns: 300 * SECOND_NS,
             closed_grace_ns: SECOND_NS,
             expired_kept_ns: 3600 * SECOND_NS,
             clients_max: 256 << 10,
@@ -92,14 +108,15 @@ impl Clients {
             gone: BTreeSet::new(),
             overdue: HashSet::new(),
             expired: Expired::default(),
+            vouchers: HashMap::new(),
         }
     }
 
-    /// The store knows this client from before a restart: it has a whole lease to come back.
+    /// The store knows this client from before a restart: it is waited for.
     pub fn remember(&mut self, client: u64, now_ns: u64) {
         if !self.known.contains_key(&client) {
             self.known.entry(client).or_default();
-            self.leave_until(client, now_ns.saturating_add(self.terms.lease_ns));
+            self.leave_until(client, now_ns.saturating_add(self.terms.restart_ns));
         }
     }
 
@@ -138,6 +155,54 @@ impl Clients {
         self.leave_until(client, now_ns.saturating_add(wait_ns));
     }
 
+    /// An agent says, over this connection, which clients of its node live, all of them, and which ended.
+    pub fn vouched(&mut self, voucher: ConnectionId, living: &[u64], gone: &[u64], now_ns: u64) {
+        let until_ns = now_ns.saturating_add(self.terms.lease_ns);
+        let word = Voucher { living: living.iter().copied().collect(), until_ns };
+        let before = self.vouchers.insert(voucher, word).unwrap_or_default();
+        living.iter().for_each(|client| self.stand_for(*client, voucher));
+        let living = &self.vouchers[&voucher].living;
+        let dropped: Vec<u64> = before.living.difference(living).copied().collect();
+        dropped.into_iter().for_each(|id| self.departed(id, voucher, Departure::Closed, now_ns));
+        gone.iter().for_each(|client| self.ended(*client, now_ns));
+    }
+
+    /// An agent's connection is over, and with it its word.
+    pub fn voucher_departed(&mut self, voucher: ConnectionId, now_ns: u64) {
+        let word = self.vouchers.remove(&voucher).unwrap_or_default();
+        word.living.into_iter().for_each(|id| {
+            self.departed(id, voucher, Departure::Broken, now_ns);
+        });
+    }
+
+    /// Who is not known holds nothing to stand for.
+    fn stand_for(&mut self, client: u64, voucher: ConnectionId) {
+        let Some(known) = self.known.get_mut(&client) else { return };
+        if known.connections.contains(&voucher) {
+            return;
+        }
+        known.connections.push(voucher);
+        if let Some(until_ns) = known.gone_until_ns.take() {
+            self.gone.remove(&(until_ns, client));
+        }
+    }
+
+    /// The client's process ended, whatever its connections look like.
+    fn ended(&mut self, client: u64, now_ns: u64) {
+        let Some(known) = self.known.get_mut(&client) else { return };
+        known.broken = false;
+        if known.connections.is_empty() {
+            self.leave_until(client, now_ns.saturating_add(self.terms.closed_grace_ns));
+        }
+    }
+
+    /// An agent that says nothing any more may be stopped, and those it stood for dead.
+    fn forget_silent_vouchers(&mut self, now_ns: u64) {
+        let silent = self.vouchers.iter().filter(|(_, word)| word.until_ns <= now_ns);
+        let silent: Vec<ConnectionId> = silent.map(|(voucher, _)| *voucher).collect();
+        silent.into_iter().for_each(|voucher| self.voucher_departed(voucher, now_ns));
+    }
+
     /// Whether this connection of the client is there.
     pub fn is_connected(&self, client: u64, connection: ConnectionId) -> bool {
         self.known.get(&client).is_some_and(|known| known.connections.contains(&connection))
@@ -173,6 +238,7 @@ impl Clients {
     /// At most `count_max` clients whose lease is over. They are expired from now on; should freeing
     /// their state fail, [`Clients::keep_overdue`] has to be told.
     pub fn take_due(&mut self, now_ns: u64, count_max: usize) -> Vec<u64> {
+        self.forget_silent_vouchers(now_ns);
         let mut due: Vec<u64> = self.overdue.drain().collect();
         while due.len() < count_max
             && let Some((until_ns, client)) = self.gone.first().copied()
@@ -203,7 +269,9 @@ impl Clients {
 
     fn leave_until(&mut self, client: u64, until_ns: u64) {
         if let Some(known) = self.known.get_mut(&client) {
-            known.gone_until_ns = Some(until_ns);
+            if let Some(before_ns) = known.gone_until_ns.replace(until_ns) {
+                self.gone.remove(&(before_ns, client));
+            }
             known.connections.shrink_to_fit();
             self.gone.insert((until_ns, client));
         }
@@ -237,6 +305,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ops::Range;
 
     const A: ConnectionId = ConnectionId(1);
     const B: ConnectionId = ConnectionId(2);
@@ -319,24 +388,91 @@ mod tests {
     }
 
     #[test]
-    fn after_a_restart_everybody_has_a_whole_lease() {
+    fn after_a_restart_everybody_is_waited_for_longer() {
         let mut clients = clients();
         clients.remember(7, at(5.0));
         clients.remember(8, at(5.0));
         assert_eq!(clients.arrived(7, A, at(6.0)), Ok(true));
-        assert_eq!(clients.take_due(at(34.9), 9), [0; 0]);
-        assert_eq!(clients.take_due(at(35.0), 9), [8]);
+        assert_eq!(clients.take_due(at(304.9), 9), [0; 0]);
+        assert_eq!(clients.take_due(at(305.0), 9), [8]);
+    }
+
+    const AGENT: ConnectionId = ConnectionId(100);
+
+    /// Says the same again and again, as agents do, until a time.
+    fn vouch_until(clients: &mut Clients, living: &[u64], seconds: Range<u64>) {
+        for second in seconds.step_by(5) {
+            clients.vouched(AGENT, living, &[], at(second as f64));
+            assert_eq!(clients.take_due(at(second as f64), 9), [0; 0], "at {second} s");
+        }
+    }
+
+    #[test]
+    fn an_idle_client_stays_as_long_as_its_agent_stands_for_it() {
+        let mut clients = clients();
+        clients.remember(7, 0);
+        vouch_until(&mut clients, &[7, 8], 0..5000);
+        assert_eq!(clients.take_due(at(5024.9), 9), [0; 0]);
+        assert_eq!(
+            clients.take_due(at(5025.0), 9),
+            [0; 0],
+            "the agent fell silent: a lease from now on"
+        );
+        assert_eq!(clients.take_due(at(5055.0), 9), [7]);
+    }
+
+    #[test]
+    fn a_client_that_its_agent_says_is_gone_is_due_at_once_after_a_restart() {
+        let mut clients = clients();
+        clients.remember(7, 0);
+        clients.vouched(AGENT, &[], &[7, 9], at(2.0));
+        assert_eq!(clients.take_due(at(2.9), 9), [0; 0]);
+        assert_eq!(clients.take_due(at(3.0), 9), [7]);
+        assert_eq!(clients.take_due(at(900.0), 9), [0; 0]);
+    }
+
+    #[test]
+    fn an_agent_stands_in_while_the_clients_own_connection_is_broken() {
+        let mut clients = clients();
+        clients.arrived(7, A, 0).unwrap();
+        clients.vouched(AGENT, &[7], &[], 0);
+        clients.departed(7, A, Departure::Broken, at(1.0));
+        vouch_until(&mut clients, &[7], 5..500);
+        clients.vouched(AGENT, &[], &[7], at(500.0));
+        assert_eq!(clients.take_due(at(501.0), 9), [7], "its process ended");
+    }
+
+    #[test]
+    fn the_end_of_an_agent_is_not_the_end_of_its_clients() {
+        let mut clients = clients();
+        clients.arrived(7, A, 0).unwrap();
+        clients.remember(8, 0);
+        clients.vouched(AGENT, &[7, 8], &[], 0);
+        clients.voucher_departed(AGENT, at(10.0));
+        assert_eq!(clients.take_due(at(39.0), 9), [0; 0]);
+        assert_eq!(clients.take_due(at(40.0), 9), [8]);
+        assert_eq!(clients.take_due(at(4000.0), 9), [0; 0], "7 has a connection of its own");
+    }
+
+    #[test]
+    fn an_agents_word_makes_nobody_known() {
+        let mut clients = clients();
+        clients.vouched(AGENT, &[7], &[8], 0);
+        assert_eq!(clients.count(), 0);
+        assert_eq!(clients.arrived(7, A, 0), Ok(true));
+        clients.departed(7, A, Departure::Closed, at(1.0));
+        assert_eq!(clients.take_due(at(2.0), 9), [7], "it came after the agent's last word");
     }
 
     #[test]
     fn what_could_not_be_freed_is_due_again_and_may_change_nothing() {
         let mut clients = clients();
         clients.remember(7, 0);
-        assert_eq!(clients.take_due(at(30.0), 9), [7]);
+        assert_eq!(clients.take_due(at(300.0), 9), [7]);
         clients.keep_overdue([7]);
-        assert_eq!(clients.arrived(7, A, at(31.0)), Ok(false));
+        assert_eq!(clients.arrived(7, A, at(301.0)), Ok(false));
         assert_eq!(clients.asked(7), Err(Overdue));
-        assert_eq!(clients.take_due(at(31.0), 9), [7]);
+        assert_eq!(clients.take_due(at(301.0), 9), [7]);
         assert_eq!(clients.asked(7), Ok(true));
         assert_eq!(clients.count(), 1, "it is here, only its old state was due");
     }

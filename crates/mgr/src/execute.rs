@@ -103,6 +103,11 @@ macro_rules! dispatch {
         SyncNames -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
         dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
     };
+    // Nor who lives.
+    (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
+        Vouch -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
+        dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
+    };
     (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
         TestLock -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
         dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)

@@ -24,6 +24,7 @@ mod parked;
 mod replies;
 mod status;
 mod table;
+mod vouching;
 mod work;
 
 #[cfg(test)]
@@ -36,7 +37,7 @@ pub use clock::{Clock, SystemClock};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
-use pvfs_wire::ops::{Control, Done, Hello, OrderKind, Ping, Status, SyncNames};
+use pvfs_wire::ops::{Control, Done, Hello, OrderKind, Ping, Status, SyncNames, Vouch};
 use pvfs_wire::token::KeyRing;
 use pvfs_wire::{Errno, Operation, Wire};
 
@@ -252,6 +253,7 @@ impl Manager {
             Control::CODE => self.control(request.body),
             _ if self.orders.mode() == Mode::Stopped => Response::failed(Errno::EIO),
             SyncNames::CODE => self.sync_names(&request),
+            Vouch::CODE => self.vouch(&request),
             code if table::is_query(code) => {
                 let snapshot = snapshot.get_or_insert_with(|| self.store.snapshot());
                 self.query(&request, snapshot, random)
@@ -312,7 +314,10 @@ impl Service for Manager {
 
     fn departed(&self, peer: &Arc<Peer>, how: Departure) {
         let now_ns = self.clock.monotonic_ns();
-        self.clients().departed(peer.client, peer.connection, how, now_ns);
+        let mut clients = self.clients();
+        clients.departed(peer.client, peer.connection, how, now_ns);
+        clients.voucher_departed(peer.connection, now_ns);
+        drop(clients);
         self.parked.depart(peer.connection);
     }
 

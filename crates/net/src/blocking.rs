@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,6 +17,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use crate::attendance::{Attendance, attend};
 use crate::endpoint::Endpoint;
 use crate::runtime::{Instant, Interest, Runtime};
 use crate::socket::{RECEIVE_WAIT, Socket};
@@ -91,6 +93,10 @@ impl Runtime for Blocking {
     fn wall_ns(&self) -> i64 {
         let time = clock_gettime(ClockId::Realtime);
         time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+
+    fn attend(&self, agent: &Path, client: u64) -> Option<Box<dyn Attendance>> {
+        attend(agent, client)
     }
 
     fn expect_wake(&self) {

@@ -13,6 +13,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod attendance;
 pub mod blocking;
 pub mod buffer;
 pub mod call;

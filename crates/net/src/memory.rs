@@ -45,6 +45,7 @@
 //! a lost machine. As in TCP, held bytes are late but not lost, until it gives up after
 //! [`GIVE_UP_AFTER`] and breaks the connection; bytes never change, repeat or swap.
 
+mod agent;
 mod chance;
 mod daemon;
 mod faults;
@@ -58,6 +59,7 @@ use std::time::Duration;
 
 use crate::runtime::{Instant, Interest};
 use crate::stream::Stream;
+pub use agent::MemoryAttendance;
 pub use chance::Chance;
 pub use daemon::MemoryDaemon;
 pub use link::GIVE_UP_AFTER;
@@ -261,6 +263,7 @@ impl MemoryNetwork {
     pub fn crash(&self, host: &str, how: Crash) {
         let mut world = self.lock();
         let host = world.host(host);
+        world.agents.crash(host, how);
         world.crash(host, how);
     }
 

@@ -6,10 +6,12 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::attendance::Attendance;
 use crate::endpoint::Endpoint;
 use crate::stream::Stream;
 
@@ -62,6 +64,12 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// A random number.
     fn random(&self) -> u64;
+
+    /// Has the node's agent know that the process of `client` lives, for as long as what is returned is
+    /// kept. Nothing where no agent listens.
+    fn attend(&self, _agent: &Path, _client: u64) -> Option<Box<dyn Attendance>> {
+        None
+    }
 
     /// A waker of the current task was kept, to be rung from another thread.
     fn expect_wake(&self) {}

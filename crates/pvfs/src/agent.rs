@@ -2,26 +2,38 @@
 //!
 //! A process connects to the agent's socket and sends eight bytes; the agent asks the kernel who that is
 //! (`SO_PEERCRED`), resolves the groups from the node's user database, and answers with a session that
-//! every daemon of the cluster believes (002 §3.2.2).
+//! every daemon of the cluster believes (002 §3.2.2). A process that says it is there and keeps its socket is
+//! one of the living, for whom the agent stands before the manager ([`living`]).
+
+pub mod living;
 
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use living::Living;
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 use pvfs_client::credentials::{AGENT_REQUEST, Identity, session};
 use pvfs_config::Agent as Policy;
+use pvfs_net::attendance::ATTENDANCE_REQUEST;
 use pvfs_wire::Wire;
 use pvfs_wire::token::{Credential, KeyRing, SessionRights};
 use rustix::net::sockopt::socket_peercred;
 
-/// What an agent needs to know.
+/// An agent.
 pub struct Agent {
-    /// Where it listens and for whom it vouches.
+    socket: PathBuf,
+    rules: RwLock<Rules>,
+    living: Arc<Living>,
+}
+
+/// What it goes by.
+pub struct Rules {
+    /// For whom it vouches.
     pub policy: Policy,
     /// The keys it signs with.
     pub ring: KeyRing,
@@ -30,9 +42,19 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// An agent on the socket of its rules.
+    pub fn new(rules: Rules, living: Arc<Living>) -> Self {
+        Self { socket: rules.policy.socket.clone(), rules: RwLock::new(rules), living }
+    }
+
+    /// Goes by other rules from now on; its socket stays where it is.
+    pub fn reload(&self, rules: Rules) {
+        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
+    }
+
     /// Listens on the agent's socket, which every user may connect to.
     pub fn listen(&self) -> io::Result<UnixListener> {
-        let path = &self.policy.socket;
+        let path = &self.socket;
         remove_stale(path)?;
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666))?;
@@ -41,14 +63,17 @@ impl Agent {
 
     /// Answers whoever connects, until `stopped`; each connection on a thread of its own, a bounded
     /// number at once.
-    pub fn serve(self, listener: &UnixListener, stopped: &dyn Fn() -> bool) -> io::Result<()> {
-        let agent = Arc::new(self);
+    pub fn serve(
+        self: &Arc<Self>,
+        listener: &UnixListener,
+        stopped: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
         let busy = Arc::new(AtomicUsize::new(0));
         listener.set_nonblocking(true)?;
         while !stopped() {
             match listener.accept() {
                 Ok((stream, _)) if busy.load(Ordering::Relaxed) < CONNECTIONS_MAX => {
-                    let (agent, busy) = (agent.clone(), busy.clone());
+                    let (agent, busy) = (self.clone(), busy.clone());
                     busy.fetch_add(1, Ordering::Relaxed);
                     std::thread::spawn(move || {
                         agent.answer(stream);
@@ -62,14 +87,14 @@ impl Agent {
                 Err(_) => wait_for(listener),
             }
         }
-        let _ = std::fs::remove_file(&agent.policy.socket);
+        let _ = std::fs::remove_file(&self.socket);
         Ok(())
     }
 
     fn answer(&self, stream: UnixStream) {
         match self.try_answer(stream) {
-            Ok(uid) => tracing::debug!(uid, "session issued"),
-            Err(error) => tracing::info!("no session: {error}"),
+            Ok(uid) => tracing::debug!(uid, "served"),
+            Err(error) => tracing::info!("a process was refused: {error}"),
         }
     }
 
@@ -79,20 +104,33 @@ impl Agent {
         stream.set_write_timeout(Some(PATIENCE))?;
         let mut request = [0; AGENT_REQUEST.len()];
         stream.read_exact(&mut request)?;
-        if request != *AGENT_REQUEST {
-            return Err(io::Error::other("the peer does not speak the agent's protocol"));
-        }
         let peer = socket_peercred(&stream)?;
         let (uid, gid) = (peer.uid.as_raw(), peer.gid.as_raw());
-        if !self.policy.vouches_for(uid) {
+        match &request {
+            AGENT_REQUEST => {
+                let credential = self.credential(uid, gid)?.to_bytes();
+                stream.write_all(&(credential.len() as u32).to_le_bytes())?;
+                stream.write_all(&credential)?;
+            }
+            ATTENDANCE_REQUEST => {
+                let mut client = [0; 8];
+                stream.read_exact(&mut client)?;
+                self.living.join(stream, u64::from_le_bytes(client), uid)?;
+            }
+            _ => return Err(io::Error::other("the peer does not speak the agent's protocol")),
+        }
+        Ok(uid)
+    }
+
+    fn credential(&self, uid: u32, gid: u32) -> io::Result<Credential> {
+        // Asking the user database may take long: not under the lock.
+        let identity = Identity { uid, gid, gids: groups_of(uid, gid) };
+        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        if !rules.policy.vouches_for(uid) {
             return Err(io::Error::other(format!("uid {uid} is outside of [agent] uids")));
         }
-        let identity = Identity { uid, gid, gids: groups_of(uid, gid) };
-        let session = session(&identity, SessionRights::NONE, self.lifetime);
-        let credential = Credential::issue(&self.ring, &session).to_bytes();
-        stream.write_all(&(credential.len() as u32).to_le_bytes())?;
-        stream.write_all(&credential)?;
-        Ok(uid)
+        let session = session(&identity, SessionRights::NONE, rules.lifetime);
+        Ok(Credential::issue(&rules.ring, &session))
     }
 }
 

@@ -42,6 +42,16 @@ impl Default for Patience {
 impl Client {
     /// A new process on `host`.
     pub(crate) fn new(ground: &Ground, host: &str, patience: Patience) -> Self {
+        Self::with_rights(ground, host, patience, SessionRights::NONE)
+    }
+
+    /// The like, with other rights than a user's.
+    pub(crate) fn with_rights(
+        ground: &Ground,
+        host: &str,
+        patience: Patience,
+        rights: SessionRights,
+    ) -> Self {
         let runtime = MemoryRuntime::new(&ground.network, host);
         let options = Options {
             data_timeout: patience.data,
@@ -51,7 +61,7 @@ impl Client {
         };
         let filesystem = Filesystem::new(runtime, &ground.cluster, options);
         let filesystem = filesystem.expect("the simulated cluster is described well");
-        let principal = ground.principal(host, SessionRights::NONE);
+        let principal = ground.principal(host, rights);
         Self { user: User::new(filesystem, principal), host: host.to_owned() }
     }
 

@@ -28,6 +28,7 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
 mod client;
 mod clock;
 mod disk_host;

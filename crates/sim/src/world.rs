@@ -21,6 +21,7 @@ use pvfs_net::runtime::Instant;
 use pvfs_wire::Handle;
 use pvfs_wire::token::{Credential, KeyRing, Session, SessionRights};
 
+use crate::agent::Agent;
 use crate::client::{Client, Patience};
 use crate::disk_host::DiskHost;
 use crate::manager_host::{Durability, ManagerHost};
@@ -131,6 +132,7 @@ pub struct World {
     manager: ManagerHost,
     iods: Vec<DiskHost>,
     processes: Vec<Process>,
+    agents: Vec<Agent>,
     trouble: Option<Trouble>,
     remote: Remote,
     losses: Losses,
@@ -158,6 +160,7 @@ impl World {
             manager,
             iods,
             processes: Vec::new(),
+            agents: Vec::new(),
             trouble: None,
             remote: Remote::default(),
             losses: Losses::default(),
@@ -194,6 +197,13 @@ impl World {
     /// A client process on this host.
     pub fn patient_client(&self, host: &str, patience: Patience) -> Client {
         Client::new(&self.ground, host, patience)
+    }
+
+    /// Runs an agent on this host from now on. Before the clients that it is to stand for.
+    pub fn start_agent(&mut self, host: &str) {
+        let rights = SessionRights::DAEMON;
+        let client = Client::with_rights(&self.ground, host, Patience::default(), rights);
+        self.agents.push(Agent::new(client));
     }
 
     /// Runs a process on this host from now on.
@@ -303,6 +313,7 @@ impl World {
     fn poll_processes(&mut self) -> bool {
         let mut context = Context::from_waker(Waker::noop());
         let mut ended = false;
+        self.agents.iter_mut().for_each(|agent| agent.poll(&mut context));
         for process in &mut self.processes {
             let Some(future) = &mut process.future else { continue };
             if future.as_mut().poll(&mut context).is_ready() {
@@ -369,8 +380,12 @@ impl World {
 
     fn kill(&mut self, ProcessId(process): ProcessId, how: Crash) {
         // The network first: a dead process closes nothing by itself.
-        self.ground.network.crash(&self.processes[process].host, how);
+        let host = self.processes[process].host.clone();
+        self.ground.network.crash(&host, how);
         self.processes[process].future = None;
+        if how == Crash::Silent {
+            self.agents.retain(|agent| agent.host() != host);
+        }
     }
 
     fn mend(&mut self) {

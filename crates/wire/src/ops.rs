@@ -19,6 +19,7 @@ pub mod size;
 pub mod stat;
 pub mod statfs;
 pub mod unlink;
+pub mod vouch;
 pub mod xattr;
 
 pub use control::*;
@@ -36,6 +37,7 @@ pub use size::*;
 pub use stat::*;
 pub use statfs::*;
 pub use unlink::*;
+pub use vouch::*;
 pub use xattr::*;
 
 use crate::codec::{Bytes, Wire};
@@ -118,6 +120,7 @@ macro_rules! manager_operations {
             Statfs -> FilesystemStat = 0x0105 Query;
             Map -> ClusterMap = 0x0106 Query;
             SyncNames -> Done = 0x0107 Query;
+            Vouch -> Done = 0x0108 Repeatable;
             Open -> Opened = 0x0110 Change;
             Close -> Closed = 0x0111 Repeatable;
             Renew -> Renewed = 0x0112 Query;

@@ -2,11 +2,13 @@
 
 use std::future::Future;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use super::{MemoryDaemon, MemoryNetwork, MemoryStream};
+use crate::attendance::Attendance;
 use crate::endpoint::Endpoint;
 use crate::runtime::{Instant, Interest, Runtime};
 
@@ -101,5 +103,9 @@ impl Runtime for MemoryRuntime {
 
     fn random(&self) -> u64 {
         self.network.random()
+    }
+
+    fn attend(&self, _: &Path, client: u64) -> Option<Box<dyn Attendance>> {
+        self.network.attend(&self.host, client)
     }
 }

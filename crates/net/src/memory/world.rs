@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::time::Duration;
 
 use super::Weather;
+use super::agent::Agents;
 use super::chance::Chance;
 use super::link::{End, Found, GIVE_UP_AFTER, Pipe};
 use crate::runtime::Instant;
@@ -33,6 +34,7 @@ pub struct World {
     pub(super) weather: Weather,
     link_weather: BTreeMap<Link, Weather>,
     pub(super) holds: BTreeMap<Link, Hold>,
+    pub(super) agents: Agents,
 }
 
 #[derive(Default)]
@@ -105,6 +107,7 @@ impl World {
             weather: Weather::default(),
             link_weather: BTreeMap::new(),
             holds: BTreeMap::new(),
+            agents: Agents::default(),
         }
     }
 

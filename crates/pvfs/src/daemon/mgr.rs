@@ -86,7 +86,7 @@ pub fn serve(
     let lease_ns = cluster.defaults.lease.as_nanos() as u64;
     let options = Options {
         name: name.to_owned(),
-        terms: Terms { lease_ns, ..Terms::default() },
+        terms: Terms { lease_ns, restart_ns: 10 * lease_ns, ..Terms::default() },
         policy: policy(&cluster),
         clock: Arc::new(SystemClock::default()),
         on_order: Box::new(move |kind| {

@@ -274,6 +274,7 @@ records! {
     RemoveObjects { handles }
     StatStore {}
     SyncNames {}
+    Vouch { living, gone }
     StoreStat { total_bytes, free_bytes, available_bytes }
     Session { id, uid, gid, gids, rights, issued, expiry }
     Capability { handle, rights, dist, session, layout_epoch, expiry }

@@ -73,12 +73,12 @@ fn a_client_that_lost_its_lease_is_told_even_after_a_restart() {
 }
 
 #[test]
-fn a_restart_keeps_opens_and_locks_for_a_whole_lease() {
+fn a_restart_keeps_opens_and_locks_for_ten_leases() {
     let world = World::new();
     holder(&world);
     let world = world.restarted();
     let other = world.client(6);
-    world.pass_and_tick(29.0);
+    world.pass_and_tick(299.0);
     assert_eq!(world.call(&other, 0, &lock(&world, 0)), Err(Errno::EAGAIN), "reclaim comes first");
     assert_eq!(world.figure("opens"), 1);
     let (caller, reception) = world.arrive(5, 502);
@@ -93,8 +93,30 @@ fn who_does_not_come_back_after_a_restart_loses_all() {
     let world = World::new();
     holder(&world);
     let world = world.restarted();
-    world.pass_and_tick(30.1);
+    world.pass_and_tick(300.1);
     assert_freed(&world);
+}
+
+#[test]
+fn an_agent_keeps_or_ends_what_a_client_held_before_a_restart() {
+    let world = World::new();
+    holder(&world);
+    let world = world.restarted();
+    let mut agent = world.client(9);
+    let word = |living: &[u64], gone: &[u64]| Vouch { living: living.into(), gone: gone.into() };
+    assert_eq!(world.call(&agent, 0, &word(&[5], &[])), Err(Errno::EPERM), "any user could say so");
+    let rights = SessionRights::DAEMON;
+    agent.session = Arc::new(Session { rights, ..(*agent.session).clone() });
+    for _ in 0..50 {
+        world.call(&agent, 0, &word(&[5], &[])).unwrap();
+        world.pass_and_tick(20.0);
+    }
+    assert_eq!((world.figure("opens"), world.figure("locks_held")), (1, 1));
+    world.call(&agent, 0, &word(&[], &[5])).unwrap();
+    world.pass_and_tick(1.1);
+    assert_freed(&world);
+    let flood = Vouch { living: (0..=VOUCHED_MAX as u64).collect(), gone: vec![] };
+    assert_eq!(world.call(&agent, 0, &flood), Err(Errno::EINVAL));
 }
 
 #[test]
