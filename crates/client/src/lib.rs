@@ -25,6 +25,7 @@ pub mod view;
 pub use error::{Error, Result};
 pub use file::OpenFile;
 pub use filesystem::{Filesystem, Options, Transport};
+pub use ops::adopt::Inheritance;
 pub use ops::lite::{LiteAttr, LiteMask, PlusEntry, PlusListing};
 pub use ops::locks::Wait;
 pub use ops::readdir::Directory;

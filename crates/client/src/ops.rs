@@ -1,6 +1,7 @@
 //! The operations of a [`crate::User`], one idea a file.
 
 pub(crate) mod access;
+pub mod adopt;
 pub mod append;
 pub(crate) mod dealing;
 pub mod lite;

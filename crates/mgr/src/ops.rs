@@ -1,5 +1,6 @@
 //! What each operation does to the name space, one file per file of `pvfs_wire::ops`.
 
+mod adopt;
 mod create;
 mod link;
 mod open;

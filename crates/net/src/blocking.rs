@@ -4,9 +4,10 @@
 //! descriptors and the earliest time it waits for; when it cannot go on, the thread sleeps until one of them.
 //! Where there is but one, a receive that waits stands for poll and receive.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::pin::pin;
@@ -38,8 +39,11 @@ impl Stream for Patient {
             return self.0.receive(pieces);
         }
         let received = self.0.receive_waiting(pieces);
-        if received.is_err() {
+        if let Err(error) = &received {
             WAITS.with_borrow_mut(|waits| waits.waited_in_vain = true);
+            if error.kind() == io::ErrorKind::Interrupted {
+                note_interruption();
+            }
         }
         received
     }
@@ -54,6 +58,20 @@ impl Stream for Patient {
 
     fn shutdown(&mut self) {
         self.0.shutdown();
+    }
+}
+
+impl Patient {
+    /// Has the same connection under a number of at least `lowest` ([`Socket::raised`]).
+    #[must_use]
+    pub fn raised(self, lowest: RawFd) -> Self {
+        Self(self.0.raised(lowest))
+    }
+}
+
+impl AsFd for Patient {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 
@@ -100,8 +118,12 @@ impl Runtime for Blocking {
     }
 
     fn expect_wake(&self) {
-        BELL.with(|bell| bell.install());
-        WAITS.with_borrow_mut(|waits| waits.expects_wake = true);
+        WAITS.with_borrow_mut(|waits| {
+            waits.expects_wake = true;
+            if let Some(bell) = &waits.bell {
+                bell.install();
+            }
+        });
     }
 
     fn random(&self) -> u64 {
@@ -114,25 +136,39 @@ impl Runtime for Blocking {
 /// Runs an operation to its end on this thread. Operations carry their own deadlines.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let bell = BELL.with(Arc::clone);
+    let bell = BELL.try_with(Arc::clone).unwrap_or_default();
     let waker = Waker::from(bell.clone());
     let mut context = Context::from_waker(&waker);
     // An operation may be begun inside another's wait only by mistake, but then each keeps its own waits.
-    let outer = WAITS.take();
+    let own = Waits { bell: Some(bell.clone()), ..Waits::new() };
+    let outer = WAITS.replace(ManuallyDrop::new(own));
     let output = loop {
-        WAITS.with_borrow_mut(Waits::begin_round);
+        WAITS.with_borrow_mut(|waits| waits.begin_round());
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             break output;
         }
         sleep(&bell);
     };
-    WAITS.set(outer);
+    drop(ManuallyDrop::into_inner(WAITS.replace(outer)));
     output
 }
 
+/// How often a signal has ended a sleep of this thread, so that whoever waits in turns can tell.
+pub fn interruptions() -> u64 {
+    INTERRUPTIONS.get()
+}
+
+fn note_interruption() {
+    INTERRUPTIONS.set(INTERRUPTIONS.get() + 1);
+}
+
 thread_local! {
-    static WAITS: RefCell<Waits> = RefCell::new(Waits::default());
+    /// Has no destructor, and so serves a thread to its very end: what a program left in a buffer is written
+    /// when its other thread-locals are gone. Nothing leaks: outside of [`block_on`] it holds nothing.
+    static WAITS: RefCell<ManuallyDrop<Waits>> =
+        const { RefCell::new(ManuallyDrop::new(Waits::new())) };
     static BELL: Arc<Bell> = Arc::new(Bell::default());
+    static INTERRUPTIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// What the operation of this thread waits for.
@@ -140,6 +176,7 @@ struct Waits {
     wanted: Vec<(RawFd, PollFlags)>,
     ready: Vec<(RawFd, PollFlags)>,
     wake_at: Instant,
+    bell: Option<Arc<Bell>>,
     /// Another thread may wake this one.
     expects_wake: bool,
     /// The only thing waited for, whose receive may do the waiting.
@@ -148,20 +185,19 @@ struct Waits {
     waited_in_vain: bool,
 }
 
-impl Default for Waits {
-    fn default() -> Self {
+impl Waits {
+    const fn new() -> Self {
         Self {
             wanted: Vec::new(),
             ready: Vec::new(),
             wake_at: Instant(u64::MAX),
+            bell: None,
             expects_wake: false,
             sole: None,
             waited_in_vain: false,
         }
     }
-}
 
-impl Waits {
     fn begin_round(&mut self) {
         self.wanted.clear();
         self.wake_at = Instant(u64::MAX);
@@ -190,6 +226,7 @@ impl Waits {
 /// Sleeps until something waited for happens, and notes what.
 fn sleep(bell: &Bell) {
     WAITS.with_borrow_mut(|waits| {
+        let waits = &mut **waits;
         waits.ready.clear();
         waits.sole = None;
         if bell.rung.swap(false, Ordering::Acquire) {
@@ -209,7 +246,9 @@ fn sleep(bell: &Bell) {
             fds.push(PollFd::new(fd, PollFlags::IN));
         }
         // A signal ends the sleep early, which is a needless round and nothing worse.
-        let _ = poll(&mut fds, timeout(waits.wake_at).as_ref());
+        if poll(&mut fds, timeout(waits.wake_at).as_ref()) == Err(rustix::io::Errno::INTR) {
+            note_interruption();
+        }
         let happened = fds.iter().zip(&waits.wanted).filter(|(fd, _)| !fd.revents().is_empty());
         waits.ready.extend(happened.map(|(_, wanted)| *wanted));
         bell.quieten();
@@ -285,5 +324,26 @@ mod tests {
         let until = start.after(Duration::from_millis(30));
         block_on(all((0..50).map(|_| sleep_until(&Blocking, until))));
         assert!(start.until(Blocking.now()) < Duration::from_secs(1));
+    }
+
+    /// A program's buffered output may be written that late.
+    #[test]
+    fn operations_run_even_while_the_thread_local_values_of_a_thread_go() {
+        struct Late(std::sync::mpsc::Sender<bool>);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let until = Blocking.now().after(Duration::from_millis(1));
+                block_on(sleep_until(&Blocking, until));
+                let _ = self.0.send(true);
+            }
+        }
+        thread_local! { static LATE: RefCell<Option<Late>> = const { RefCell::new(None) }; }
+        let (told, hears) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            LATE.set(Some(Late(told)));
+            // Its values are made after, and so destroyed before, the one above.
+            block_on(std::future::ready(()));
+        });
+        assert_eq!(hears.recv_timeout(Duration::from_secs(10)), Ok(true));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -121,6 +121,16 @@ impl Socket {
         let count = pieces.len().min(PIECES_MAX);
         let mut nothing = RecvAncillaryBuffer::default();
         Ok(rustix::net::recvmsg(&self.fd, &mut pieces[..count], &mut nothing, flags)?.bytes)
+    }
+
+    /// The same connection under a number of at least `lowest`, for programs to which the low ones belong;
+    /// under its old one where there is none left.
+    #[must_use]
+    pub fn raised(self, lowest: RawFd) -> Self {
+        match rustix::io::fcntl_dupfd_cloexec(&self.fd, lowest) {
+            Ok(fd) => Self { fd, ..self },
+            Err(_) => self,
+        }
     }
 
     /// Whether the connection is made; the error says why it never will be.

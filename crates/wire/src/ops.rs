@@ -4,6 +4,7 @@
 //! with its execution in the server, and one with its use in the client. Servers expand the tables
 //! into their dispatch, so an operation in a table without an execution does not compile.
 
+pub mod adopt;
 pub mod control;
 pub mod create;
 pub mod data;
@@ -22,6 +23,7 @@ pub mod unlink;
 pub mod vouch;
 pub mod xattr;
 
+pub use adopt::*;
 pub use control::*;
 pub use create::*;
 pub use data::*;
@@ -124,6 +126,7 @@ macro_rules! manager_operations {
             Open -> Opened = 0x0110 Change;
             Close -> Closed = 0x0111 Repeatable;
             Renew -> Renewed = 0x0112 Query;
+            Adopt -> Opened = 0x0113 Change;
             Mkdir -> Made = 0x0120 Change;
             Mknod -> Made = 0x0121 Change;
             Symlink -> Made = 0x0122 Change;

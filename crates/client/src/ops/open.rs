@@ -101,7 +101,12 @@ impl<R: Runtime> User<R> {
         Ok(())
     }
 
-    fn open_file(&self, opened: Opened, flags: OpenFlags, open: u64) -> Option<OpenFile> {
+    pub(crate) fn open_file(
+        &self,
+        opened: Opened,
+        flags: OpenFlags,
+        open: u64,
+    ) -> Option<OpenFile> {
         let placement: Placement = opened.placement?;
         let number = self.filesystem.next_number();
         let shown = Shown { number, version: 1, token: opened.capability };

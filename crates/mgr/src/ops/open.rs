@@ -84,7 +84,7 @@ fn open_new(
     cx.begin_open(&mut node, open.open, open.flags);
     enter(cx, place, slot, &node);
     let attr = Attr { size_state: SizeState::Settled, ..cx.attr(&node) };
-    opened(open, cx, &node, attr, true)
+    opened(open.flags, cx, &node, attr, true)
 }
 
 fn open_existing(open: &Open, cx: &mut Context<'_, '_>, mut node: Node) -> Result<Opened, Errno> {
@@ -104,7 +104,7 @@ fn open_existing(open: &Open, cx: &mut Context<'_, '_>, mut node: Node) -> Resul
     };
     cx.save(&node);
     let attr = Attr { size_state, ..cx.attr(&node) };
-    Ok(Opened { truncation, ..opened(open, cx, &node, attr, false)? })
+    Ok(Opened { truncation, ..opened(open.flags, cx, &node, attr, false)? })
 }
 
 fn check_kind(flags: OpenFlags, kind: FileKind) -> Result<(), Errno> {
@@ -140,14 +140,14 @@ pub(super) fn note_cut(cx: &Context<'_, '_>, node: &mut Node) {
     node.inode.touch_data(cx.now);
 }
 
-fn opened(
-    open: &Open,
+pub(super) fn opened(
+    flags: OpenFlags,
     cx: &Context<'_, '_>,
     node: &Node,
     attr: Attr,
     created: bool,
 ) -> Result<Opened, Errno> {
-    let (capability, expiry) = cx.capability(node, rights(open.flags))?;
+    let (capability, expiry) = cx.capability(node, rights(flags))?;
     let (placement, capability) = (cx.stated(node, true).placement, Bytes(capability));
     Ok(Opened { attr, placement, capability, expiry, created, truncation: None })
 }

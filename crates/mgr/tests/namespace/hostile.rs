@@ -5,11 +5,13 @@ use crate::managed::Managed;
 use crate::random::seeds;
 use crate::side::Side;
 use crate::world::{World, root, user};
+use pvfs_layout::Dist;
 use pvfs_mgr::execute::{Random, dispatch};
 use pvfs_mgr::namespace::{check, expire_client};
 use pvfs_mgr::store::{Batch, Store};
 use pvfs_wire::attr::{FileKind, Striping};
 use pvfs_wire::ops::*;
+use pvfs_wire::token::{Capability, KeyRing, Rights};
 use pvfs_wire::{Handle, Operation};
 
 /// One valid request of every operation, about things that may be there.
@@ -27,6 +29,17 @@ fn requests(random: &mut Random) -> Vec<(u16, Vec<u8>)> {
     let striping = Striping { pcount: Some(below(6) as u32), ..Striping::default() };
     let kind = [FileKind::Regular, FileKind::Fifo, FileKind::Directory][below(3) as usize];
     let (uid, gid, mode) = (Some(below(3) as u32), None, Some(below(4096) as u32));
+    // As the worlds under test sign them: all but the handle and the rights is right.
+    let capability = KeyRing::new(&[[1; 32]]).sign_capability(&Capability {
+        handle,
+        rights: Rights::from_bits(below(8) as u32).unwrap(),
+        dist: Dist::simple_stripe(64 << 10, 4).unwrap(),
+        session: 0,
+        layout_epoch: 0,
+        expiry: u64::MAX,
+    });
+    let (from_client, from_open, capability) = (below(3), below(4), capability.into());
+    let adopt = Adopt { handle, flags, capability, from_client, from_open, open };
     fn encoded<O: Operation>(operation: O) -> (u16, Vec<u8>) {
         (O::CODE, operation.to_bytes())
     }
@@ -40,6 +53,7 @@ fn requests(random: &mut Random) -> Vec<(u16, Vec<u8>)> {
         encoded(Open { target: here.clone(), flags, mode: 0o644, striping, open }),
         encoded(Close { opens: vec![ClosedOpen { open, wrote: Some(wrote) }] }),
         encoded(Renew { open }),
+        encoded(adopt),
         encoded(Mkdir { target: here.clone(), mode: 0o755 }),
         encoded(Mknod { target: here.clone(), kind, mode: 0o666, rdev: 1 }),
         encoded(Symlink { target: here.clone(), path: other.into() }),

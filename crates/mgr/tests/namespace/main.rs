@@ -1,6 +1,7 @@
 //! The name space against its promises: rules of POSIX, a model in memory, Linux, cookies, sizes.
 
 mod act;
+mod adopt;
 mod basics;
 mod cases;
 mod cookies;

@@ -233,6 +233,7 @@ records! {
     Wrote { end, mtime, uncertain }
     Closed {}
     Renew { open }
+    Adopt { handle, flags, capability, from_client, from_open, open }
     Renewed { capability, expiry }
     Mkdir { target, mode }
     Mknod { target, kind, mode, rdev }

@@ -1,0 +1,190 @@
+//! Reading, writing and the position, as read(2), write(2), lseek(2) and their kin have them.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use pvfs_client::block_on;
+use pvfs_wire::Errno;
+use pvfs_wire::attr::FileKind;
+use pvfs_wire::ops::Target;
+use rustix::fs::OFlags;
+
+use crate::description::Description;
+use crate::errno::{Reach, Stop};
+use crate::process::Process;
+
+/// Where a new position counts from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum From {
+    /// The beginning.
+    Start,
+    /// The present position.
+    Here,
+    /// The end of the file.
+    End,
+    /// The next data.
+    Data,
+    /// The next hole.
+    Hole,
+}
+
+/// A piece of memory to be filled.
+pub type Piece<'a> = &'a mut [u8];
+
+impl Process {
+    /// read(2)
+    pub fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Reach<usize> {
+        let description = self.readable(fd)?;
+        let hold = description.shared.hold()?;
+        let position = description.shared.position();
+        let got = self.read_file(&description, position, buffer)?;
+        description.shared.set_position(position + got as u64);
+        drop(hold);
+        Ok(got)
+    }
+
+    /// pread(2)
+    pub fn read_at(&self, fd: RawFd, offset: u64, buffer: &mut [u8]) -> Reach<usize> {
+        let description = self.readable(fd)?;
+        self.read_file(&description, offset, buffer)
+    }
+
+    /// write(2)
+    pub fn write(&self, fd: RawFd, buffer: &[u8]) -> Reach<usize> {
+        let description = self.writable(fd)?;
+        let hold = description.shared.hold()?;
+        let end = self.write_file(&description, description.shared.position(), buffer)?;
+        description.shared.set_position(end);
+        drop(hold);
+        Ok(buffer.len())
+    }
+
+    /// pwrite(2). As on Linux, O_APPEND appends all the same.
+    pub fn write_at(&self, fd: RawFd, offset: u64, buffer: &[u8]) -> Reach<usize> {
+        let description = self.writable(fd)?;
+        self.write_file(&description, offset, buffer)?;
+        Ok(buffer.len())
+    }
+
+    /// lseek(2)
+    pub fn seek(&self, fd: RawFd, from: From, offset: i64) -> Reach<u64> {
+        let description = self.description(fd)?;
+        if description.record.path_only {
+            return Err(Errno::EBADF.into());
+        }
+        let hold = description.shared.hold()?;
+        let base = match from {
+            From::Start => 0,
+            From::Here => description.shared.position(),
+            From::End | From::Data | From::Hole if description.kind() == FileKind::Directory => {
+                return Err(Errno::EINVAL.into());
+            }
+            From::End => self.size(&description)?,
+            From::Data | From::Hole => {
+                let size = self.size(&description)?;
+                let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+                if offset >= size {
+                    return Err(Errno::ENXIO.into());
+                }
+                // All of a file counts as data, with a hole after its end.
+                let position = if from == From::Data { offset } else { size };
+                description.shared.set_position(position);
+                return Ok(position);
+            }
+        };
+        let position = base.checked_add_signed(offset).filter(|at| i64::try_from(*at).is_ok());
+        let overflow = if offset < 0 { Errno::EINVAL } else { Errno::EOVERFLOW };
+        let position = position.ok_or(overflow)?;
+        description.shared.set_position(position);
+        drop(hold);
+        Ok(position)
+    }
+
+    /// ftruncate(2)
+    pub fn truncate_open(&self, fd: RawFd, size: u64) -> Reach<()> {
+        let description = self.writable(fd).map_err(|stop| match stop {
+            Stop::Errno(Errno::EBADF) => Stop::Errno(Errno::EINVAL),
+            stop => stop,
+        })?;
+        self.with_own(&description, false, |own| {
+            block_on(own.user.truncate_file(&own.file, size)).map(drop)
+        })
+    }
+
+    /// truncate(2)
+    pub fn truncate(&self, at: crate::At, path: &[u8], size: u64) -> Reach<()> {
+        self.reach(at, path, true, |user, spot| {
+            block_on(user.truncate(spot.target(), true, size)).map(drop)
+        })
+    }
+
+    /// fallocate(2) without flags: makes the file at least that long.
+    pub fn extend(&self, fd: RawFd, end: u64) -> Reach<()> {
+        let description = self.writable(fd)?;
+        if self.size(&description)? < end {
+            self.truncate_open(fd, end)?;
+        }
+        Ok(())
+    }
+
+    /// fsync(2), also of a directory.
+    pub fn sync(&self, fd: RawFd) -> Reach<()> {
+        let description = self.description(fd)?;
+        if description.record.path_only {
+            return Err(Errno::EBADF.into());
+        }
+        if !description.record.is_file() {
+            let user = self.user()?;
+            return Ok(block_on(user.sync_names())?);
+        }
+        self.with_own(&description, false, |own| block_on(own.user.sync(&own.file)))
+    }
+
+    /// The size of an open file.
+    pub(crate) fn size(&self, description: &Description) -> Reach<u64> {
+        let user = self.user()?;
+        Ok(block_on(user.stat(Target::object(description.record.handle), false))?.size)
+    }
+
+    fn readable(&self, fd: RawFd) -> Reach<Arc<Description>> {
+        let description = self.description(fd)?;
+        if description.may_read() { Ok(description) } else { Err(Errno::EBADF.into()) }
+    }
+
+    fn writable(&self, fd: RawFd) -> Reach<Arc<Description>> {
+        let description = self.description(fd)?;
+        if description.may_write() { Ok(description) } else { Err(Errno::EBADF.into()) }
+    }
+
+    fn read_file(&self, description: &Description, offset: u64, buffer: &mut [u8]) -> Reach<usize> {
+        let own = self.own(description, false)?;
+        match block_on(own.user.read_at(&own.file, offset, buffer)) {
+            // Forgotten by the manager, as in `with_own`, which cannot lend a buffer twice.
+            Err(error) if error.errno() == Errno::EBADF => {
+                description.disown();
+                let own = self.own(description, false)?;
+                Ok(block_on(own.user.read_at(&own.file, offset, buffer))?)
+            }
+            read => Ok(read?),
+        }
+    }
+
+    /// Writes all, at the end if the file is open for appending; returns where the write ended.
+    fn write_file(&self, description: &Description, offset: u64, buffer: &[u8]) -> Reach<u64> {
+        let flags = description.flags();
+        let sync = flags.intersects(OFlags::SYNC | OFlags::DSYNC);
+        let append = flags.contains(OFlags::APPEND);
+        let length = buffer.len() as u64;
+        if buffer.is_empty() {
+            return Ok(offset);
+        }
+        self.with_own(description, append, |own| {
+            if append {
+                let offset = block_on(own.user.append(&own.file, buffer, sync))?;
+                return Ok(offset + length);
+            }
+            block_on(own.user.write_at(&own.file, offset, buffer, sync))?;
+            Ok(offset + length)
+        })
+    }
+}

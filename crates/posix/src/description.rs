@@ -1,0 +1,115 @@
+//! An open file description, as this process takes part in it.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
+
+use pvfs_client::{OpenFile, User};
+use pvfs_wire::Errno;
+use pvfs_wire::attr::FileKind;
+use pvfs_wire::ops::OpenFlags;
+use rustix::fs::OFlags;
+
+use crate::record::Record;
+use crate::runtime::Apart;
+use crate::shared::Shared;
+
+/// What kind of thing is open.
+pub type Kind = FileKind;
+
+/// An open file, directory or place, shared by all descriptors of it here and in other processes.
+pub struct Description {
+    pub(crate) record: Record,
+    pub(crate) shared: Shared,
+    /// Device and inode of the memfd, by which its descriptors are known.
+    pub(crate) identity: (u64, u64),
+    /// Descriptors of it in this process.
+    pub(crate) descriptors: AtomicUsize,
+    /// Whether locks were taken through it that are its own (flock, OFD).
+    pub(crate) locked: AtomicBool,
+    held: Mutex<Held>,
+}
+
+/// This process's own opens, as far as it needed them.
+#[derive(Default)]
+struct Held {
+    file: Option<Own>,
+    /// A second one when O_APPEND was set after the open.
+    appending: Option<Own>,
+}
+
+/// An open of this process, and the user who made it.
+#[derive(Clone)]
+pub(crate) struct Own {
+    pub(crate) user: User<Apart>,
+    pub(crate) file: Arc<OpenFile>,
+}
+
+impl Description {
+    pub(crate) fn new(record: Record, shared: Shared, identity: (u64, u64)) -> Self {
+        Self {
+            record,
+            shared,
+            identity,
+            descriptors: AtomicUsize::new(0),
+            locked: AtomicBool::new(false),
+            held: Mutex::default(),
+        }
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.record.kind
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &[u8] {
+        &self.record.path.0
+    }
+
+    /// How it was opened, with the flags that were changed since.
+    pub fn flags(&self) -> OFlags {
+        OFlags::from_bits_retain(self.record.access | self.shared.status())
+    }
+
+    pub(crate) fn may_read(&self) -> bool {
+        self.flags().intersection(OFlags::ACCMODE) != OFlags::WRONLY
+    }
+
+    pub(crate) fn may_write(&self) -> bool {
+        self.flags().intersection(OFlags::ACCMODE) != OFlags::RDONLY
+    }
+
+    /// The open was made by this process just now.
+    pub(crate) fn opened(&self, own: Own) {
+        self.held.lock().expect(NO_PANIC).file = Some(own);
+    }
+
+    /// This process's open; `adopt` makes it where there is none yet.
+    pub(crate) fn own<E: From<Errno>>(
+        &self,
+        appending: bool,
+        adopt: impl FnOnce(OpenFlags) -> Result<Own, E>,
+    ) -> Result<Own, E> {
+        let mut held = self.held.lock().expect(NO_PANIC);
+        let second = appending && !self.record.flags.has(OpenFlags::APPEND);
+        let flags = self.record.flags.with_if(second, OpenFlags::APPEND);
+        let own = if second { &mut held.appending } else { &mut held.file };
+        if own.is_none() {
+            *own = Some(adopt(flags)?);
+        }
+        own.clone().ok_or_else(|| Errno::EBADF.into())
+    }
+
+    /// Forgets the opens, which the manager does not know any more.
+    pub(crate) fn disown(&self) {
+        self.take_own();
+    }
+
+    /// Takes the opens out, to be closed.
+    pub(crate) fn take_own(&self) -> Vec<Own> {
+        let held = std::mem::take(&mut *self.held.lock().expect(NO_PANIC));
+        held.file.into_iter().chain(held.appending).collect()
+    }
+}
+
+const NO_PANIC: &str = "no code panics while it holds this";

@@ -1,0 +1,92 @@
+//! What a process takes over from the one before it: by exec, by fork, and through sockets.
+
+use std::os::fd::{AsFd, RawFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, TryLockError};
+use std::time::Duration;
+
+use pvfs_client::block_on;
+use pvfs_net::runtime::{Runtime, before};
+use pvfs_wire::Errno;
+use rustix::fs::{CWD, Dir, Mode, OFlags};
+
+use crate::description::Own;
+use crate::errno::Stop;
+use crate::numbers::{KEPT, OURS};
+use crate::process::Process;
+use crate::runtime::Apart;
+use crate::shared;
+
+impl Process {
+    /// A process image that was just executed: finds the descriptors of ours among those it inherited.
+    pub fn after_exec(&self) {
+        inherited_numbers().into_iter().for_each(|fd| drop(self.discover(fd)));
+        self.adopt_all();
+    }
+
+    /// The process that a fork has just made. What `parent` holds is a copy that must not be used: its connections
+    /// are the parent's.
+    pub fn after_fork(parent: &Self) -> Self {
+        for fd in KEPT.all() {
+            KEPT.remove(fd);
+            shared::close_copy(fd);
+        }
+        let process = Self::new(parent.settings.clone());
+        let working = match parent.working.try_read() {
+            Ok(working) => working.clone(),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().clone(),
+            // Another thread of the parent was changing it; its copy here never ends.
+            Err(TryLockError::WouldBlock) => None,
+        };
+        *process.working.write().expect("nobody else has it yet") = working;
+        let umask = parent.umask.load(Ordering::Relaxed);
+        process.umask.store(umask, Ordering::Relaxed);
+        OURS.all().into_iter().for_each(|fd| drop(process.discover(fd)));
+        process
+    }
+
+    /// Takes part in every open it has descriptors of, so that they last when the process before this one ends.
+    /// Where the manager does not answer soon it is tried again at the first use.
+    pub fn adopt_all(&self) {
+        let mut adopted = Vec::new();
+        for description in self.descriptions() {
+            if !description.record.is_file() || adopted.contains(&description.identity) {
+                continue;
+            }
+            let outcome = description.own(false, |flags| {
+                let user = self.user()?;
+                let deadline = Apart.now().after(ADOPTION_TIMEOUT);
+                let inheritance = description.record.inheritance(flags);
+                let file = block_on(before(&Apart, deadline, user.adopt(&inheritance)));
+                let file = file.ok_or(Stop::Errno(Errno::ETIMEDOUT))??;
+                Ok::<_, Stop>(Own { user, file: Arc::new(file) })
+            });
+            if matches!(outcome, Err(Stop::Errno(Errno::ETIMEDOUT))) {
+                return;
+            }
+            adopted.push(description.identity);
+        }
+    }
+}
+
+/// The numbers of memfds with our name. The kernel keeps the name through everything.
+fn inherited_numbers() -> Vec<RawFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(directory) = rustix::fs::openat(CWD, "/proc/self/fd", flags, Mode::empty()) else {
+        // Without /proc: the few that a shell passes on.
+        return (0..64).collect();
+    };
+    let Ok(entries) = Dir::read_from(&directory) else { return Vec::new() };
+    let named_ours = |fd: &RawFd| {
+        let link = rustix::fs::readlinkat(directory.as_fd(), fd.to_string(), Vec::new());
+        link.is_ok_and(|link| link.as_bytes().starts_with(b"/memfd:pvfs:"))
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str().ok()?.parse::<RawFd>().ok())
+        .filter(named_ours)
+        .collect()
+}
+
+/// A program does not start later than this because of a manager that does not answer.
+const ADOPTION_TIMEOUT: Duration = Duration::from_secs(3);

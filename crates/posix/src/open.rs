@@ -1,0 +1,153 @@
+//! Opening.
+
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use pvfs_client::{OpenFile, User, block_on};
+use pvfs_wire::attr::{Attr, FileKind, Striping};
+use pvfs_wire::ops::{OpenFlags, Target};
+use pvfs_wire::{Bytes, Errno};
+use rustix::fs::OFlags;
+
+use crate::description::Own;
+use crate::errno::Reach;
+use crate::paths::At;
+use crate::process::{Process, number};
+use crate::record::Record;
+use crate::runtime::Apart;
+
+impl Process {
+    /// openat(2). `mode` is taken as given by the program: the umask is taken off here.
+    pub fn open(&self, at: At, path: &[u8], flags: OFlags, mode: u32) -> Reach<RawFd> {
+        if flags.contains(OFlags::TMPFILE) {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        if flags.contains(OFlags::PATH) {
+            return self.open_path(at, path, flags);
+        }
+        let mode = mode & 0o7777 & !self.umask();
+        let follow =
+            !flags.contains(OFlags::NOFOLLOW) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
+        let wire = wire_flags(flags);
+        let (attr, file, user, below) = self.reach(at, path, follow, |user, spot| {
+            let opened = user.open_known(spot.target(), wire, mode, Striping::default());
+            let opening = block_on(opened)?;
+            Ok((opening.attr, opening.file, user.clone(), spot.below()))
+        })?;
+        self.opened(attr, file, user, self.prefix.join(&below), flags)
+    }
+
+    /// Opens what a descriptor is of once more (/proc/self/fd, /dev/stdin): with a position of its own.
+    pub fn open_again(&self, fd: RawFd, flags: OFlags) -> Reach<RawFd> {
+        let description = self.description(fd)?;
+        let (user, handle) = (self.user()?, description.record.handle);
+        let wire = wire_flags(flags.difference(OFlags::CREATE | OFlags::EXCL));
+        let opened = user.open_known(Target::object(handle), wire, 0, Striping::default());
+        let opening = block_on(opened)?;
+        let path = description.path().to_vec();
+        self.opened(opening.attr, opening.file, user, path, flags)
+    }
+
+    fn opened(
+        &self,
+        attr: Attr,
+        file: Option<OpenFile>,
+        user: User<Apart>,
+        path: Vec<u8>,
+        flags: OFlags,
+    ) -> Reach<RawFd> {
+        let mut record = record(&attr, path, flags);
+        let own = file.map(|file| {
+            let inheritance = user.bequeath(&file);
+            record.flags = inheritance.flags;
+            record.capability = inheritance.capability;
+            record.client = inheritance.client;
+            record.open = inheritance.open;
+            Own { user, file: Arc::new(file) }
+        });
+        let closing = own.clone();
+        let installed = self.install(record, own, status(flags), flags.contains(OFlags::CLOEXEC));
+        match (installed, closing) {
+            (Ok(fd), _) => Ok(number(fd)),
+            (Err(stop), None) => Err(stop),
+            (Err(stop), Some(Own { user, file })) => {
+                if let Some(file) = Arc::into_inner(file) {
+                    let _ = block_on(user.close(file));
+                }
+                Err(stop)
+            }
+        }
+    }
+
+    /// O_PATH: a place in the name space; the object itself is not opened.
+    fn open_path(&self, at: At, path: &[u8], flags: OFlags) -> Reach<RawFd> {
+        let follow = !flags.contains(OFlags::NOFOLLOW);
+        let (attr, below) = self.reach(at, path, follow, |user, spot| {
+            Ok((block_on(user.stat_lite(spot.target(), follow))?, spot.below()))
+        })?;
+        if flags.contains(OFlags::DIRECTORY) && attr.kind != FileKind::Directory {
+            return Err(Errno::ENOTDIR.into());
+        }
+        let record = record(&attr, self.prefix.join(&below), flags);
+        let close_on_exec = flags.contains(OFlags::CLOEXEC);
+        self.install(record, None, OFlags::PATH.bits(), close_on_exec).map(number)
+    }
+}
+
+fn record(attr: &Attr, path: Vec<u8>, flags: OFlags) -> Record {
+    Record {
+        handle: attr.handle,
+        kind: attr.kind,
+        path_only: flags.contains(OFlags::PATH),
+        access: flags.intersection(OFlags::ACCMODE).bits(),
+        path: Bytes(path),
+        flags: OpenFlags::NONE,
+        capability: Bytes::default(),
+        client: 0,
+        open: 0,
+    }
+}
+
+/// The flags that stay with an open file and are shown by fcntl.
+fn status(flags: OFlags) -> u32 {
+    let kept = OFlags::APPEND
+        | OFlags::NONBLOCK
+        | OFlags::SYNC
+        | OFlags::DSYNC
+        | OFlags::DIRECT
+        | OFlags::NOATIME
+        | OFlags::DIRECTORY
+        | OFlags::LARGEFILE;
+    flags.intersection(kept).bits()
+}
+
+fn wire_flags(flags: OFlags) -> OpenFlags {
+    let access = match flags.intersection(OFlags::ACCMODE) {
+        OFlags::WRONLY => OpenFlags::WRITE,
+        OFlags::RDWR => OpenFlags::READ.with(OpenFlags::WRITE),
+        _ => OpenFlags::READ,
+    };
+    access
+        .with_if(flags.contains(OFlags::CREATE), OpenFlags::CREATE)
+        .with_if(flags.contains(OFlags::EXCL), OpenFlags::EXCLUSIVE)
+        .with_if(flags.contains(OFlags::TRUNC), OpenFlags::TRUNCATE)
+        .with_if(flags.contains(OFlags::APPEND), OpenFlags::APPEND)
+        .with_if(flags.contains(OFlags::NOFOLLOW), OpenFlags::NOFOLLOW)
+        .with_if(flags.contains(OFlags::DIRECTORY), OpenFlags::DIRECTORY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_lasts_is_shown_by_fcntl() {
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::CLOEXEC;
+        assert_eq!(status(flags), OFlags::APPEND.bits());
+        assert_eq!(wire_flags(OFlags::RDONLY), OpenFlags::READ);
+        let expected = [OpenFlags::WRITE, OpenFlags::CREATE, OpenFlags::TRUNCATE];
+        let wire = wire_flags(OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC);
+        assert_eq!(wire, expected.into_iter().fold(OpenFlags::NONE, OpenFlags::with));
+    }
+}

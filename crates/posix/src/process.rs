@@ -1,0 +1,311 @@
+//! One process: its users, its descriptors, its place in the name space.
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+use pvfs_client::credentials::{Identity, Issuer};
+use pvfs_client::{Filesystem, Options, User, block_on};
+use pvfs_config::Cluster;
+use pvfs_wire::token::SessionRights;
+use pvfs_wire::{Errno, Handle};
+
+use crate::description::{Description, Own};
+use crate::errno::{Reach, Stop};
+use crate::numbers::OURS;
+use crate::paths::Prefix;
+use crate::record::Record;
+use crate::runtime::Apart;
+use crate::shared;
+use crate::working::Working;
+
+/// Where the file system is, for this process.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The path under which the file system appears.
+    pub prefix: Vec<u8>,
+    /// The cluster file; found in the usual places when absent.
+    pub config: Option<PathBuf>,
+}
+
+/// A process that uses the file system.
+pub struct Process {
+    pub(crate) prefix: Prefix,
+    pub(crate) settings: Settings,
+    pub(crate) working: RwLock<Option<Working>>,
+    pub(crate) umask: AtomicU32,
+    /// Files on which this process took byte-range locks.
+    pub(crate) locked: Mutex<HashSet<Handle>>,
+    connected: Mutex<Connected>,
+    table: RwLock<HashMap<RawFd, Arc<Description>>>,
+}
+
+/// What talks to the daemons, made when first needed.
+#[derive(Default)]
+struct Connected {
+    filesystem: Option<(Arc<Filesystem<Apart>>, Issuer)>,
+    users: HashMap<(u32, u32), User<Apart>>,
+}
+
+impl Process {
+    /// Contacts nobody yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            prefix: Prefix::new(&settings.prefix),
+            settings,
+            working: RwLock::new(None),
+            umask: AtomicU32::new(UNKNOWN),
+            locked: Mutex::default(),
+            connected: Mutex::default(),
+            table: RwLock::default(),
+        }
+    }
+
+    /// Where the file system appears.
+    pub fn prefix(&self) -> &Prefix {
+        &self.prefix
+    }
+
+    /// The user this process acts as now.
+    pub fn user(&self) -> Result<User<Apart>, Errno> {
+        let who = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        let mut connected = self.connected.lock().expect(NO_PANIC);
+        if let Some(user) = connected.users.get(&who) {
+            return Ok(user.clone());
+        }
+        let (filesystem, issuer) = connected.filesystem(&self.settings)?;
+        let principal = issuer
+            .principal(Identity::of_process(), SessionRights::NONE)
+            .map_err(|error| crate::program_errno(&error))?;
+        let user = User::new(filesystem, principal);
+        connected.users.insert(who, user.clone());
+        Ok(user)
+    }
+
+    /// The root directory.
+    pub(crate) fn root(&self, user: &User<Apart>) -> Reach<Handle> {
+        Ok(block_on(user.root())?)
+    }
+
+    /// The process changed its umask.
+    pub fn note_umask(&self, umask: u32) {
+        self.umask.store(umask & 0o777, Ordering::Relaxed);
+    }
+
+    /// What is taken off the permissions of new objects. The kernel tells only by setting it, or in /proc.
+    pub(crate) fn umask(&self) -> u32 {
+        let known = self.umask.load(Ordering::Relaxed);
+        if known != UNKNOWN {
+            return known;
+        }
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        let umask = line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
+        self.note_umask(umask.unwrap_or(0o022));
+        self.umask.load(Ordering::Relaxed)
+    }
+
+    /// Puts a new description behind a descriptor of its own.
+    pub(crate) fn install(
+        &self,
+        record: Record,
+        own: Option<Own>,
+        status: u32,
+        close_on_exec: bool,
+    ) -> Reach<OwnedFd> {
+        use pvfs_wire::Wire;
+        let name = format!("pvfs:{:08x}", record.handle.fsid);
+        let (fd, shared) = shared::create(&name, &record.to_bytes(), close_on_exec)?;
+        shared.set_status(status);
+        let identity = shared::identity(fd.as_raw_fd()).ok_or(Errno::EBADF)?;
+        let description = Arc::new(Description::new(record, shared, identity));
+        if let Some(own) = own {
+            description.opened(own);
+        }
+        if !self.enter(fd.as_raw_fd(), description) {
+            return Err(Errno::EMFILE.into());
+        }
+        Ok(fd)
+    }
+
+    /// A number means this description from now on.
+    pub(crate) fn enter(&self, fd: RawFd, description: Arc<Description>) -> bool {
+        if !OURS.insert(fd) {
+            return false;
+        }
+        description.descriptors.fetch_add(1, Ordering::Relaxed);
+        let before = self.table.write().expect(NO_PANIC).insert(fd, description);
+        // Closed behind our back: the lease of this process ends what nobody closes.
+        drop(before);
+        true
+    }
+
+    /// What a descriptor is of. `NotOurs` when its number means something else by now.
+    pub fn description(&self, fd: RawFd) -> Reach<Arc<Description>> {
+        let known = self.table.read().expect(NO_PANIC).get(&fd).cloned();
+        let identity = shared::identity(fd);
+        match known {
+            Some(known) if Some(known.identity) == identity => Ok(known),
+            Some(_) => {
+                self.forget(fd);
+                self.discover(fd)
+            }
+            None => self.discover(fd),
+        }
+    }
+
+    /// Finds out whether a descriptor that came from elsewhere is one of ours.
+    pub fn discover(&self, fd: RawFd) -> Reach<Arc<Description>> {
+        let identity = shared::identity(fd).ok_or(Stop::NotOurs);
+        let found = identity.and_then(|identity| {
+            if let Some(known) = self.known(identity) {
+                return Ok(known);
+            }
+            let (bytes, shared) = shared::open(shared::borrow(fd).as_fd())?;
+            Ok(Arc::new(Description::new(Record::decode(&bytes)?, shared, identity)))
+        });
+        match found {
+            Ok(description) if self.enter(fd, description.clone()) => Ok(description),
+            _ => {
+                OURS.remove(fd);
+                Err(Stop::NotOurs)
+            }
+        }
+    }
+
+    /// The description behind another descriptor of the same memfd.
+    fn known(&self, identity: (u64, u64)) -> Option<Arc<Description>> {
+        let table = self.table.read().expect(NO_PANIC);
+        table.values().find(|description| description.identity == identity).cloned()
+    }
+
+    /// A second descriptor of the same description: dup(2) and its kin have made it.
+    pub fn duplicated(&self, from: RawFd, to: RawFd) -> Reach<()> {
+        let description = self.description(from)?;
+        if self.enter(to, description) { Ok(()) } else { Err(Errno::EBADF.into()) }
+    }
+
+    /// A descriptor is about to be closed, or to be made another's. Ends what hangs on it; the number itself is
+    /// the caller's to close.
+    pub fn release(&self, fd: RawFd) -> Reach<()> {
+        let Some(description) = self.forget(fd) else { return Ok(()) };
+        self.drop_range_locks(&description);
+        if description.descriptors.load(Ordering::Relaxed) > 0 {
+            return Ok(());
+        }
+        self.end(&description)
+    }
+
+    /// The last descriptor here is gone: this process has the file open no more.
+    fn end(&self, description: &Description) -> Reach<()> {
+        self.drop_own_locks(description);
+        let mut outcome = Ok(());
+        for own in description.take_own() {
+            let Own { user, file } = own;
+            // A call under way in another thread still uses it; the lease ends it then.
+            if let Some(file) = Arc::into_inner(file) {
+                outcome = outcome.and(block_on(user.close(file)).map_err(Stop::from));
+            }
+        }
+        outcome
+    }
+
+    /// Closes at the manager whatever is open, before the process ends. What is used later is opened again.
+    pub fn end_all(&self) {
+        for description in self.descriptions() {
+            let _ = self.end(&description);
+        }
+    }
+
+    fn forget(&self, fd: RawFd) -> Option<Arc<Description>> {
+        OURS.remove(fd);
+        let description = self.table.write().expect(NO_PANIC).remove(&fd)?;
+        description.descriptors.fetch_sub(1, Ordering::Relaxed);
+        Some(description)
+    }
+
+    /// close(2), for callers that have no kernel call of their own to make.
+    pub fn close(&self, fd: RawFd) -> Reach<()> {
+        if !OURS.has(fd) {
+            return Err(Stop::NotOurs);
+        }
+        let released = self.release(fd);
+        shared::close_copy(fd);
+        released
+    }
+
+    /// Runs an operation on this process's own open of a file. One that the manager has forgotten (its lease
+    /// was lost while it was idle) is made once more.
+    pub(crate) fn with_own<T>(
+        &self,
+        description: &Description,
+        appending: bool,
+        operation: impl Fn(&Own) -> pvfs_client::Result<T>,
+    ) -> Reach<T> {
+        let own = self.own(description, appending)?;
+        match operation(&own) {
+            Err(error) if error.errno() == Errno::EBADF => {
+                description.disown();
+                Ok(operation(&self.own(description, appending)?)?)
+            }
+            done => Ok(done?),
+        }
+    }
+
+    /// This process's own open of a file.
+    pub(crate) fn own(&self, description: &Description, appending: bool) -> Reach<Own> {
+        if description.record.path_only {
+            return Err(Errno::EBADF.into());
+        }
+        if !description.record.is_file() {
+            return Err(Errno::EISDIR.into());
+        }
+        description.own(appending, |flags| {
+            let user = self.user()?;
+            let file = block_on(user.adopt(&description.record.inheritance(flags)))?;
+            Ok::<_, Stop>(Own { user, file: Arc::new(file) })
+        })
+    }
+
+    pub(crate) fn locked(&self) -> MutexGuard<'_, HashSet<Handle>> {
+        self.locked.lock().expect(NO_PANIC)
+    }
+
+    /// What is open: a description once for each of its descriptors.
+    pub(crate) fn descriptions(&self) -> Vec<Arc<Description>> {
+        self.table.read().expect(NO_PANIC).values().cloned().collect()
+    }
+}
+
+impl Connected {
+    fn filesystem(
+        &mut self,
+        settings: &Settings,
+    ) -> Result<(Arc<Filesystem<Apart>>, Issuer), Errno> {
+        if let Some(known) = &self.filesystem {
+            return Ok(known.clone());
+        }
+        let path = match &settings.config {
+            Some(path) => path.clone(),
+            None => pvfs_config::find(None).map_err(|_| Errno::ENODEV)?,
+        };
+        let cluster = Cluster::load(&path).map_err(|_| Errno::ENODEV)?;
+        let errno = |error: pvfs_client::Error| crate::program_errno(&error);
+        let issuer = Issuer::of(&cluster).map_err(errno)?;
+        let filesystem = Filesystem::new(Apart, &cluster, Options::of(&cluster)).map_err(errno)?;
+        self.filesystem = Some((filesystem.clone(), issuer.clone()));
+        Ok((filesystem, issuer))
+    }
+}
+
+/// Gives up ownership: the number is the program's from now on.
+pub(crate) fn number(fd: OwnedFd) -> RawFd {
+    fd.into_raw_fd()
+}
+
+/// No umask has so many bits.
+pub(crate) const UNKNOWN: u32 = u32::MAX;
+
+pub(crate) const NO_PANIC: &str = "no code panics while it holds this";

@@ -1,0 +1,320 @@
+//! The memfd of an open file: what all who hold a descriptor of it share, and the lock around that.
+//!
+//! ```text
+//!   0  magic     "pvfsfd1\0"
+//!   8  version   u32
+//!  12  bytes     u32   of the record
+//!  16  lock      u32   the thread that holds the position; top bit: others wait
+//!  20  status    u32   O_APPEND and other flags that fcntl changes
+//!  24  position  u64
+//! 128  record    see record.rs
+//! ```
+//!
+//! Numbers are the machine's own: a memfd never leaves it. The file is sealed against growing and shrinking,
+//! so that a mapping of it stays valid whatever other holders do, and its kernel position is at its end: a
+//! program that reads it without our help sees an empty file, and one that writes is refused.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use pvfs_net::blocking::Blocking;
+use pvfs_net::runtime::Runtime;
+use pvfs_wire::Errno;
+use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
+use rustix::mm::{MapFlags, ProtFlags};
+use rustix::thread::futex;
+
+use crate::errno::Stop;
+
+/// The shared page of an open file.
+pub struct Shared {
+    page: NonNull<Page>,
+}
+
+/// The right to change the position, until it is dropped.
+pub struct Hold<'a> {
+    shared: &'a Shared,
+    own: u32,
+}
+
+#[repr(C)]
+struct Page {
+    magic: AtomicU64,
+    version: AtomicU32,
+    bytes: AtomicU32,
+    lock: AtomicU32,
+    status: AtomicU32,
+    position: AtomicU64,
+}
+
+/// Makes the memfd of an open file with this record, under the lowest free number.
+pub fn create(name: &str, record: &[u8], close_on_exec: bool) -> Result<(OwnedFd, Shared), Stop> {
+    let mut flags = MemfdFlags::ALLOW_SEALING;
+    flags.set(MemfdFlags::CLOEXEC, close_on_exec);
+    let fd = rustix::fs::memfd_create(name, flags)?;
+    let size = (RECORD_AT + record.len() as u64).next_multiple_of(PAGE_BYTES as u64);
+    rustix::fs::ftruncate(&fd, size)?;
+    let mut at = 0;
+    while at < record.len() {
+        at += rustix::io::pwrite(&fd, &record[at..], RECORD_AT + at as u64)?;
+    }
+    let shared = Shared::map(fd.as_fd())?;
+    let page = shared.page();
+    page.version.store(VERSION, Ordering::Relaxed);
+    page.bytes.store(record.len() as u32, Ordering::Relaxed);
+    page.magic.store(MAGIC, Ordering::Release);
+    rustix::fs::seek(&fd, SeekFrom::End(0))?;
+    rustix::fs::fcntl_add_seals(&fd, SEALS)?;
+    Ok((fd, shared))
+}
+
+/// The record and the shared page of a descriptor that may be one of ours.
+pub fn open(fd: BorrowedFd<'_>) -> Result<(Vec<u8>, Shared), Stop> {
+    let seals = rustix::fs::fcntl_get_seals(fd).map_err(|_| Stop::NotOurs)?;
+    let size = rustix::fs::fstat(fd)?.st_size as u64;
+    if !seals.contains(SEALS) || size < PAGE_BYTES as u64 {
+        return Err(Stop::NotOurs);
+    }
+    let shared = Shared::map(fd)?;
+    let page = shared.page();
+    let bytes = u64::from(page.bytes.load(Ordering::Relaxed));
+    let known = page.magic.load(Ordering::Acquire) == MAGIC
+        && page.version.load(Ordering::Relaxed) == VERSION
+        && RECORD_AT + bytes <= size;
+    if !known {
+        return Err(Stop::NotOurs);
+    }
+    let mut record = vec![0; bytes as usize];
+    let mut at = 0;
+    while at < record.len() {
+        match rustix::io::pread(fd, &mut record[at..], RECORD_AT + at as u64)? {
+            0 => return Err(Stop::NotOurs),
+            count => at += count,
+        }
+    }
+    Ok((record, shared))
+}
+
+/// What tells one open file from another, whatever descriptors it has; nothing when the number is not open.
+pub fn identity(fd: RawFd) -> Option<(u64, u64)> {
+    let stat = rustix::fs::fstat(borrow(fd)).ok()?;
+    Some((stat.st_dev, stat.st_ino))
+}
+
+/// A descriptor that a program named. It may be closed at any time, so it is good only for asking the kernel.
+#[allow(unsafe_code)]
+pub fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
+    // SAFETY: -1 is the one number that may not be; any other only goes to system calls, for which a number
+    // that is not open, or means another file by now, is an error or another answer, never undefined.
+    unsafe { BorrowedFd::borrow_raw(fd.max(0)) }
+}
+
+/// Closes a connection that a fork copied into this process.
+#[allow(unsafe_code)]
+pub fn close_copy(fd: RawFd) {
+    // SAFETY: the number was in the set of our own connections when the process forked, and the object that owned it
+    // there is never dropped here; nobody else closes or uses it.
+    unsafe { rustix::io::close(fd) }
+}
+
+impl Shared {
+    #[allow(unsafe_code)]
+    fn map(fd: BorrowedFd<'_>) -> Result<Self, Stop> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice; it is taken back only in drop.
+        let page = unsafe {
+            rustix::mm::mmap(null_mut(), PAGE_BYTES, protection, MapFlags::SHARED, fd, 0)
+        };
+        let page = NonNull::new(page?.cast()).ok_or(Errno::ENOMEM)?;
+        Ok(Self { page })
+    }
+
+    /// Takes the position. Waits for another thread or process that reads or writes, but not for a dead one.
+    pub fn hold(&self) -> Result<Hold<'_>, Errno> {
+        let own = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let lock = &self.page().lock;
+        let hold = Hold { shared: self, own };
+        if lock.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            return Ok(hold);
+        }
+        let deadline = Blocking.now().after(HELD_MAX);
+        let mut suspected = FREE;
+        loop {
+            let seen = lock.load(Ordering::Relaxed);
+            let holder = seen & !WAITED_FOR;
+            if holder == FREE || holder == suspected && !lives(holder) {
+                let taken = own | (seen & WAITED_FOR);
+                if lock.compare_exchange(seen, taken, Ordering::Acquire, Ordering::Relaxed).is_ok()
+                {
+                    return Ok(hold);
+                }
+                continue;
+            }
+            if Blocking.now() >= deadline {
+                std::mem::forget(hold);
+                return Err(Errno::EIO);
+            }
+            let waited = seen | WAITED_FOR;
+            if seen == waited
+                || lock.compare_exchange(seen, waited, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            {
+                let woken = futex::wait(lock, futex::Flags::empty(), waited, Some(&LOOK_AGAIN));
+                suspected = if woken.is_err() { holder } else { FREE };
+            }
+        }
+    }
+
+    /// Where the next read or write goes.
+    pub fn position(&self) -> u64 {
+        self.page().position.load(Ordering::Relaxed)
+    }
+
+    /// Moves it. The caller holds it.
+    pub fn set_position(&self, position: u64) {
+        self.page().position.store(position, Ordering::Relaxed);
+    }
+
+    /// The status flags, as open(2) numbers them.
+    pub fn status(&self) -> u32 {
+        self.page().status.load(Ordering::Relaxed)
+    }
+
+    /// Sets them.
+    pub fn set_status(&self, status: u32) {
+        self.page().status.store(status, Ordering::Relaxed);
+    }
+
+    #[allow(unsafe_code)]
+    fn page(&self) -> &Page {
+        // SAFETY: the mapping is a page long, aligned to one, and stays until drop; the seals keep the file
+        // from shrinking under it. All its fields are atomics, for which any bytes are valid.
+        unsafe { self.page.as_ref() }
+    }
+}
+
+impl Drop for Shared {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map`, and no reference to it outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.page.as_ptr().cast(), PAGE_BYTES) };
+    }
+}
+
+// SAFETY: the page is shared memory of atomics; threads are no different from the processes that share it.
+#[allow(unsafe_code)]
+unsafe impl Send for Shared {}
+
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Sync for Shared {}
+
+impl Drop for Hold<'_> {
+    fn drop(&mut self) {
+        let lock = &self.shared.page().lock;
+        // Somebody who took us for dead may hold it by now.
+        for seen in [self.own, self.own | WAITED_FOR] {
+            if lock.compare_exchange(seen, FREE, Ordering::Release, Ordering::Relaxed).is_ok() {
+                if seen & WAITED_FOR != 0 {
+                    let _ = futex::wake(lock, futex::Flags::empty(), u32::MAX >> 1);
+                }
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a thread is there, and more than a zombie that nobody has waited for.
+fn lives(thread: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{thread}/stat")) else { return false };
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    !matches!(state, None | Some('Z' | 'X'))
+}
+
+const MAGIC: u64 = u64::from_ne_bytes(*b"pvfsfd1\0");
+const VERSION: u32 = 1;
+const RECORD_AT: u64 = 128;
+const PAGE_BYTES: usize = 4096;
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
+
+const FREE: u32 = 0;
+
+/// Thread numbers have 22 bits at most.
+const WAITED_FOR: u32 = 1 << 31;
+
+/// Whoever holds a position for longer hangs: an operation ends at its deadline, which is well before.
+const HELD_MAX: std::time::Duration = std::time::Duration::from_secs(120);
+
+/// How often a waiter looks whether the holder lives.
+const LOOK_AGAIN: rustix::time::Timespec =
+    rustix::time::Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn memfd() -> (OwnedFd, Shared) {
+        create("pvfs:test", b"record", true).unwrap()
+    }
+
+    #[test]
+    fn every_holder_sees_the_same_position_and_record() {
+        let (fd, shared) = memfd();
+        let (record, other) = open(fd.as_fd()).unwrap();
+        assert_eq!(record, b"record");
+        shared.set_position(7);
+        other.set_status(9);
+        assert_eq!((other.position(), shared.status()), (7, 9));
+    }
+
+    #[test]
+    fn other_files_are_not_taken_for_ours() {
+        let plain = rustix::fs::memfd_create("pvfs:7", MemfdFlags::ALLOW_SEALING).unwrap();
+        assert_eq!(open(plain.as_fd()).err(), Some(Stop::NotOurs));
+        rustix::fs::ftruncate(&plain, 8192).unwrap();
+        rustix::fs::fcntl_add_seals(&plain, SEALS).unwrap();
+        assert_eq!(open(plain.as_fd()).err(), Some(Stop::NotOurs));
+        let null = std::fs::File::open("/dev/null").unwrap();
+        assert_eq!(open(null.as_fd()).err(), Some(Stop::NotOurs));
+    }
+
+    #[test]
+    fn who_does_not_know_us_reads_nothing_and_writes_nothing() {
+        let (fd, _shared) = memfd();
+        assert_eq!(rustix::io::read(&fd, &mut [0; 10]), Ok(0));
+        assert_eq!(rustix::io::write(&fd, b"x"), Err(rustix::io::Errno::PERM));
+        assert!(rustix::fs::ftruncate(&fd, 0).is_err());
+        assert_eq!(open(fd.as_fd()).unwrap().0, b"record");
+    }
+
+    #[test]
+    fn one_thread_at_a_time_holds_the_position() {
+        let (_fd, shared) = memfd();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        let _hold = shared.hold().unwrap();
+                        let position = shared.position();
+                        std::hint::spin_loop();
+                        shared.set_position(position + 1);
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.position(), 4000);
+    }
+
+    #[test]
+    fn a_holder_that_died_is_not_waited_for() {
+        let (_fd, shared) = memfd();
+        std::thread::scope(|scope| {
+            scope.spawn(|| std::mem::forget(shared.hold().unwrap()));
+        });
+        let start = Instant::now();
+        drop(shared.hold().unwrap());
+        assert!(start.elapsed() < Duration::from_secs(5));
+        assert_eq!(shared.page().lock.load(Ordering::Relaxed), FREE);
+    }
+}
