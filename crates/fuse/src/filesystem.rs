@@ -235,7 +235,14 @@ impl Filesystem for KernelFilesystem {
         reply: ReplyData,
     ) {
         let requester = self.requester(request);
-        let transfer = Transfer { requester, number, offset, sync: false, kill_privileges: false };
+        let transfer = Transfer {
+            requester,
+            number,
+            offset,
+            sync: false,
+            mapped: false,
+            kill_privileges: false,
+        };
         self.0.with_data(move |mounted| match mounted.read(transfer, bytes) {
             Ok(data) => reply.data(&data),
             Err(error) => reply.error(kernel_errno(&error)),
@@ -256,8 +263,9 @@ impl Filesystem for KernelFilesystem {
     ) {
         let sync = open_flags(flags.0).intersects(OFlags::DSYNC | OFlags::SYNC);
         let kill_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let transfer =
-            Transfer { requester: self.requester(request), number, offset, sync, kill_privileges };
+        let mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let requester = self.requester(request);
+        let transfer = Transfer { requester, number, offset, sync, mapped, kill_privileges };
         // The data lie in the reading thread's buffer: they are copied only if another thread takes over.
         if let Some(_inline) = self.0.data.inline() {
             return written(reply, data.len(), self.0.write(transfer, data));

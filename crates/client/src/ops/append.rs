@@ -20,7 +20,7 @@ impl<R: Runtime> User<R> {
                 self.reserve(file, bytes, Some(end)).await?.ok_or(Errno::EIO)?
             }
         };
-        self.write_at(file, offset, buffer, sync).await?;
+        self.write_in_place(file, offset, buffer, sync).await?;
         Ok(offset)
     }
 

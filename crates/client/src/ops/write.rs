@@ -16,9 +16,27 @@ use crate::user::User;
 impl<R: Runtime> User<R> {
     /// Writes all of `buffer` at `offset`, or fails. `sync` waits for stable storage (O_SYNC).
     ///
+    /// Through an open for appending it goes to the end of the file instead, whatever `offset` says, as pwrite(2)
+    /// does on Linux: that other appenders never hit what is written holds for every write of such an open.
+    ///
     /// After a failure in the middle of a long write the bytes before [`Self::write_at`]'s error may have been
     /// written; nothing beyond the range ever is.
     pub async fn write_at(
+        &self,
+        file: &OpenFile,
+        offset: u64,
+        buffer: &[u8],
+        sync: bool,
+    ) -> Result<()> {
+        if file.flags.has(OpenFlags::APPEND) {
+            return self.append(file, buffer, sync).await.map(|_| ());
+        }
+        self.write_in_place(file, offset, buffer, sync).await
+    }
+
+    /// The like, at `offset` also through an open for appending: pages of a mapping are written back so, which
+    /// lie within the file. Beyond its end it would be in the way of appends.
+    pub async fn write_in_place(
         &self,
         file: &OpenFile,
         offset: u64,

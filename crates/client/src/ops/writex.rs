@@ -19,6 +19,8 @@ impl<R: Runtime> User<R> {
     /// are of each is independent; they must be as long in all, else EINVAL and nothing is written. `sync`
     /// waits for stable storage.
     ///
+    /// EINVAL for a file opened for appending: its writes have one place to go.
+    ///
     /// Where regions overlap, the file then holds the bytes of the last of them in the order given. Returns the
     /// bytes written, which are all; after an error any of them may have been.
     pub async fn writex(
@@ -51,6 +53,9 @@ impl<R: Runtime> User<R> {
     ) -> Result<u64> {
         if !file.flags.has(OpenFlags::WRITE) {
             return Err(Errno::EBADF.into());
+        }
+        if file.flags.has(OpenFlags::APPEND) {
+            return Err(Errno::EINVAL.into());
         }
         let bytes = memory.iter().map(|slice| slice.len() as u64).sum();
         if access.total_bytes() != bytes {

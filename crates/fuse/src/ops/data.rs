@@ -25,6 +25,8 @@ pub struct Transfer {
     pub offset: u64,
     /// It goes to stable storage (O_SYNC set after the open).
     pub sync: bool,
+    /// Pages of a mapping, which go where they came from.
+    pub mapped: bool,
     /// The writer may not keep a setuid program setuid.
     pub kill_privileges: bool,
 }
@@ -57,10 +59,11 @@ impl Mounted {
         }
         let sync = entry.sync || transfer.sync;
         let written = wait(transfer.requester.pid, async {
-            if entry.append {
+            if entry.append && !transfer.mapped {
                 return entry.user.append(&entry.file, data, sync).await;
             }
-            let written = entry.user.write_at(&entry.file, transfer.offset, data, sync).await;
+            let place = transfer.offset;
+            let written = entry.user.write_in_place(&entry.file, place, data, sync).await;
             written.map(|()| transfer.offset)
         });
         if written.as_ref().is_err_and(|error| error.errno() == Errno::EINTR) {

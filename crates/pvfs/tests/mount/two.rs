@@ -45,6 +45,22 @@ fn names_and_attributes_are_seen_at_once() {
 }
 
 #[test]
+fn a_mapping_of_a_file_opened_for_appending_is_written_back_in_place() {
+    let Some(mounts) = TwoMounts::start() else { return };
+    let script = "import mmap, os, sys\n\
+                  fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)\n\
+                  os.write(fd, b'a' * 10000)\n\
+                  m = mmap.mmap(fd, 10000)\n\
+                  m[5000:5004] = b'bbbb'\n\
+                  m.flush()\n\
+                  os.pwrite(fd, b'end', 0)\n\
+                  os.close(fd)";
+    mounts.shell(&format!("python3 -c \"{script}\" $MNT/f")).succeeds();
+    let expected = [&[b'a'; 5000][..], b"bbbb", &[b'a'; 4996], b"end"].concat();
+    assert!(fs::read(mounts.there.join("f")).unwrap() == expected);
+}
+
+#[test]
 fn content_is_seen_from_the_next_open_on() {
     let Some(TwoMounts { here, there, cluster: _cluster }) = TwoMounts::start() else { return };
     for round in 0..20 {

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use pvfs_layout::Region;
 use pvfs_sim::{Command, Loss, Settings, Trouble, World, seeds};
-use pvfs_wire::Handle;
 use pvfs_wire::attr::Striping;
 use pvfs_wire::ops::{OpenFlags, Target};
+use pvfs_wire::{Errno, Handle};
 
 use super::{UNHURRIED, insist, nothing_is_left};
 use crate::outcome::known;
@@ -87,3 +88,56 @@ fn check(world: &mut World, appended: &[Appended]) {
         |byte: &u8| appended.iter().any(|(tag, _, offset)| tag == byte && offset.is_none());
     assert!(left.iter().all(|byte| *byte == 0 || unanswered(byte)), "bytes nobody appended");
 }
+
+#[test]
+fn writes_by_position_through_opens_for_appending_append() {
+    seeds::each("writes_by_position_through_opens_for_appending_append", 10, |seed| {
+        let mut world = World::new(seed, Settings::default());
+        for (host, number) in HOSTS.iter().zip(0..) {
+            let (client, mut chance) = (world.client(host), world.chance());
+            world.spawn(host, async move {
+                let root = client.user.root().await.expect("the weather is fine");
+                let name = Target::below(root, "log");
+                let flags = OpenFlags::CREATE | OpenFlags::WRITE | OpenFlags::APPEND;
+                let file = client.user.open_regular(name, flags, 0o600, Striping::default()).await;
+                let file = file.expect("the weather is fine");
+                for round in 0..EACH {
+                    let data = vec![1 + number * EACH + round; LENGTH];
+                    let place = chance.between(0, 100_000);
+                    let written = match chance.between(0, 1) {
+                        0 => client.user.write_at(&file, place, &data, false).await,
+                        _ => client.user.append(&file, &data, false).await.map(|_| ()),
+                    };
+                    written.expect("the weather is fine");
+                }
+                let region = [Region { offset: 0, len: 1 }];
+                let refused = client.user.writex(&file, &[b"x"], &region, false).await;
+                assert_eq!(refused.map_err(|error| error.errno()), Err(Errno::EINVAL));
+                client.user.close(file).await.expect("the weather is fine");
+            });
+        }
+        world.run(Duration::from_secs(600));
+        let (client, done) = (world.client("reader"), Rc::new(RefCell::new(false)));
+        let checked = done.clone();
+        world.spawn("reader", async move {
+            let root = client.user.root().await.expect("the weather is fine");
+            let name = Target::below(root, "log");
+            let file = client.user.open_regular(name, OpenFlags::READ, 0, Striping::default());
+            let file = file.await.expect("the weather is fine");
+            let mut all = vec![0; 1 << 20];
+            let count = client.user.read_at(&file, 0, &mut all).await.expect("the weather is fine");
+            assert_eq!(
+                count,
+                HOSTS.len() * usize::from(EACH) * LENGTH,
+                "nothing lies over another"
+            );
+            let whole = |part: &[u8]| part.iter().all(|byte| *byte == part[0] && *byte > 0);
+            assert!(all[..count].chunks(LENGTH).all(whole));
+            *checked.borrow_mut() = true;
+        });
+        world.run(Duration::from_secs(600));
+        assert!(*done.borrow());
+    });
+}
+
+const LENGTH: usize = 1500;
