@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard};
 use pvfs_layout::Distribution;
 use pvfs_net::call::Shown;
 use pvfs_wire::attr::{Placement, Time};
-use pvfs_wire::ops::{OpenFlags, Wrote};
-use pvfs_wire::{Bytes, Handle};
+use pvfs_wire::ops::{OpenFlags, SHARED_OPEN_NUMBER, Wrote};
+use pvfs_wire::{Bytes, Errno, Handle};
 
 use crate::unsynced::Unsynced;
 
@@ -22,10 +22,19 @@ pub struct OpenFile {
     pub flags: OpenFlags,
     /// Where its data lie.
     pub placement: Placement,
-    pub(crate) open: u64,
+    pub(crate) registration: Registration,
     shown: Mutex<Shown>,
     wrote: Mutex<Option<Wrote>>,
     unsynced: Mutex<Unsynced>,
+}
+
+/// How the manager knows of an open.
+#[derive(Clone, Debug)]
+pub(crate) enum Registration {
+    /// This client opened it, under this number.
+    Own(u64),
+    /// It is a shared open, with this group handle and this number.
+    Shared(Bytes, u64),
 }
 
 impl OpenFile {
@@ -33,12 +42,28 @@ impl OpenFile {
         handle: Handle,
         flags: OpenFlags,
         placement: Placement,
-        open: u64,
+        registration: Registration,
         shown: Shown,
     ) -> Self {
         let (shown, wrote) = (Mutex::new(shown), Mutex::new(None));
         let unsynced = Mutex::default();
-        Self { handle, flags, placement, open, shown, wrote, unsynced }
+        Self { handle, flags, placement, registration, shown, wrote, unsynced }
+    }
+
+    /// The number of this client's own open; EINVAL for one that was shared by others.
+    pub(crate) fn own(&self) -> Result<u64, Errno> {
+        match self.registration {
+            Registration::Own(open) => Ok(open),
+            Registration::Shared(..) => Err(Errno::EINVAL),
+        }
+    }
+
+    /// The client, real or not, that the manager knows as the opener, and its number for the open.
+    pub(crate) fn registered(&self, own_client: u64) -> (u64, u64) {
+        match self.registration {
+            Registration::Own(open) => (own_client, open),
+            Registration::Shared(_, number) => (number, SHARED_OPEN_NUMBER),
+        }
     }
 
     /// How many iods hold the file.

@@ -121,6 +121,11 @@ impl<R: Runtime> Filesystem<R> {
         Ok(self.caller.call(&self.manager, principal, request, self.metadata_patience()).await?)
     }
 
+    /// The number of the file system, part of every handle.
+    pub fn fsid(&self) -> u32 {
+        self.fsid
+    }
+
     /// The machinery of calls.
     pub fn caller(&self) -> &Caller<R> {
         &self.caller

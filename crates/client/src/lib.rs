@@ -26,6 +26,7 @@ pub use error::{Error, Result};
 pub use file::OpenFile;
 pub use filesystem::{Filesystem, Options, Transport};
 pub use ops::adopt::Inheritance;
+pub use ops::group::{Group, GroupOpening};
 pub use ops::lite::{LiteAttr, LiteMask, PlusEntry, PlusListing};
 pub use ops::locks::Wait;
 pub use ops::readdir::Directory;

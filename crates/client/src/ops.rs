@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub mod adopt;
 pub mod append;
 pub(crate) mod dealing;
+pub mod group;
 pub mod lite;
 pub mod locks;
 mod memory;

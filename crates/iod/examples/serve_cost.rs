@@ -16,7 +16,7 @@ use pvfs_layout::{Dist, Level, Regions};
 use pvfs_net::buffer::Pool;
 use pvfs_net::service::{ConnectionId, Desk, Peer, Request, Response, Service, Ticket};
 use pvfs_wire::ops::{Access, Hello, Read, Sync, Write};
-use pvfs_wire::token::{Capability, KeyRing, Rights, Session, SessionRights};
+use pvfs_wire::token::{Capability, Holder, KeyRing, Rights, Session, SessionRights};
 use pvfs_wire::{Handle, Header, Operation};
 
 struct Mailbox(Mutex<Sender<Response>>);
@@ -60,7 +60,7 @@ impl Bench {
             handle: Handle { fsid: 1, generation: 1, object: u64::from(number) },
             rights: Rights::READ | Rights::WRITE,
             dist: Dist::simple_stripe(64 << 10, 1).expect("a sensible striping"),
-            session: 1,
+            holder: Holder::Session(1),
             layout_epoch: 0,
             expiry: u64::MAX,
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pvfs_wire::Errno;
 use pvfs_wire::ops::Access;
-use pvfs_wire::token::{CLOCK_SKEW_S, Capability, KeyRing, Rights, Session, TokenError};
+use pvfs_wire::token::{CLOCK_SKEW_S, Capability, Holder, KeyRing, Rights, Session, TokenError};
 
 use crate::recent::Recent;
 
@@ -81,7 +81,12 @@ fn check_time(capability: &Capability, now_s: u64) -> Result<(), Errno> {
 /// A capability is worth nothing in other hands. It is answered as if it were expired, for the honest
 /// cause is that the session was renewed, and then so must be the capability.
 fn check_owner(capability: &Capability, session: &Session) -> Result<(), Errno> {
-    if capability.session == session.id { Ok(()) } else { Err(Errno::EKEYEXPIRED) }
+    let admitted = capability.holder.admits(session.id, session.uid, |group| session.is_in(group));
+    match capability.holder {
+        _ if admitted => Ok(()),
+        Holder::Session(_) => Err(Errno::EKEYEXPIRED),
+        _ => Err(Errno::EACCES),
+    }
 }
 
 fn refusal(error: TokenError) -> Errno {
@@ -120,7 +125,7 @@ mod tests {
             handle: Handle::root(1, 1),
             rights,
             dist: Dist::simple_stripe(64 << 10, 4).unwrap(),
-            session: 5,
+            holder: Holder::Session(5),
             layout_epoch: 0,
             expiry: NOW_S + 600,
         }
@@ -204,6 +209,23 @@ mod tests {
         let access = shown(1, &capability(Rights::READ));
         assert_eq!(ask(&mut table, &access, (6, NOW_S), Rights::READ), Err(Errno::EKEYEXPIRED));
         assert_eq!(ask(&mut table, &referred(1), (5, NOW_S), Rights::READ), Ok(()));
+    }
+
+    /// The sessions of these tests are of user 1000 in group 100.
+    #[test]
+    fn a_shared_one_is_good_for_whom_it_names() {
+        let held = |holder| Capability { holder, ..capability(Rights::READ) };
+        for (holder, expected) in [
+            (Holder::User(1000), Ok(())),
+            (Holder::User(1001), Err(Errno::EACCES)),
+            (Holder::Group(100), Ok(())),
+            (Holder::Group(1000), Err(Errno::EACCES)),
+            (Holder::Anyone, Ok(())),
+        ] {
+            let mut table = CapabilityTable::default();
+            let outcome = ask(&mut table, &shown(1, &held(holder)), (77, NOW_S), Rights::READ);
+            assert_eq!(outcome, expected, "{holder:?}");
+        }
     }
 
     #[test]

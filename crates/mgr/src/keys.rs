@@ -15,6 +15,7 @@
 //! 07   client u64, slot u16                  ReplyRecord
 //! 08   client u64                            version byte, seconds u64: its lease was lost, it is to be told
 //! 09   object u64, ...                       a lock, see manager/locking.rs
+//! 0a   number u64                            SharedOpen; its OpenFile is that of client `number`
 //! ```
 
 /// Tag of facts about the file system.
@@ -37,6 +38,8 @@ pub const REPLY: u8 = 0x07;
 pub const CLIENT: u8 = 0x08;
 /// Tag of locks.
 pub const LOCK: u8 = 0x09;
+/// Tag of shared opens.
+pub const SHARED: u8 = 0x0a;
 
 /// The identity of the file system, written once.
 pub const IDENTITY: &[u8] = b"\x00filesystem";
@@ -130,6 +133,11 @@ pub fn replies(client: u64) -> One {
 /// What is known of a client.
 pub fn client(client: u64) -> One {
     one(CLIENT, client)
+}
+
+/// A shared open.
+pub fn shared(number: u64) -> One {
+    one(SHARED, number)
 }
 
 /// Before all locks on an object.

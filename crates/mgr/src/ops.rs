@@ -7,6 +7,7 @@ mod open;
 mod readdir;
 mod rename;
 mod setattr;
+pub mod shared;
 mod size;
 mod stat;
 mod statfs;

@@ -16,7 +16,7 @@ use pvfs_net::runtime::{Interest, Runtime, before, ready};
 use pvfs_net::stream::Stream;
 use pvfs_wire::attr::{FileKind, Striping};
 use pvfs_wire::ops::*;
-use pvfs_wire::token::{Capability, Credential, KeyRing, Rights, Session, SessionRights};
+use pvfs_wire::token::{Capability, Credential, Holder, KeyRing, Rights, Session, SessionRights};
 use pvfs_wire::{Bytes, Errno, HEADER_BYTES, Handle, Header, Operation, VERSION, Wire};
 
 use crate::manager_host::MANAGER;
@@ -142,7 +142,7 @@ pub fn corpus() -> Vec<Vec<u8>> {
         handle: file,
         rights: Rights::READ | Rights::WRITE | Rights::TRUNCATE,
         dist: Dist::simple_stripe(1024, 1).expect("a small one"),
-        session: SESSION,
+        holder: Holder::Session(SESSION),
         layout_epoch: 0,
         expiry: u64::MAX / 2,
     };

@@ -9,6 +9,7 @@
 pub mod attr;
 pub mod codec;
 pub mod error;
+pub mod group_handle;
 pub mod handle;
 pub mod header;
 pub mod ops;

@@ -8,6 +8,7 @@
 //!             --"proof"-------> per token: the secret its owner proves at auth (never sent)
 //!             --"capability"--> key of capabilities
 //!             --"order"-------> key of stop, estop and resume orders
+//!             --"group"-------> key of group handles
 //! ```
 //!
 //! A key ring holds several cluster keys so that one can be rolled: the first signs, all are accepted.
@@ -17,6 +18,7 @@ use pvfs_layout::Dist;
 use sha2::{Digest, Sha256};
 
 use crate::codec::{Bytes, Reader, Wire};
+use crate::error::DecodeError;
 use crate::handle::Handle;
 use crate::{bits, record};
 
@@ -31,6 +33,7 @@ pub struct Key {
     proof: Hmac<Sha256>,
     capability: Hmac<Sha256>,
     order: Hmac<Sha256>,
+    group: Hmac<Sha256>,
 }
 
 /// The cluster keys accepted now; the first one signs.
@@ -78,12 +81,69 @@ record! {
         pub rights: Rights,
         /// How the file is dealt, so that requests need not say it.
         pub dist: Dist,
-        /// The session it was issued to.
-        pub session: u64,
+        /// To whom it was issued.
+        pub holder: Holder,
         /// Grows when the file's layout changes; older ones are refused then.
         pub layout_epoch: u32,
         /// Unix seconds after which it is refused.
         pub expiry: u64,
+    }
+}
+
+/// In whose hands a capability is worth something.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Holder {
+    /// Those of one session.
+    Session(u64),
+    /// Those of any session of a user.
+    User(u32),
+    /// Those of any session of a user in a group.
+    Group(u32),
+    /// Anyone's who has a session.
+    Anyone,
+}
+
+impl Holder {
+    /// Whether the owner of this session is meant.
+    pub fn admits(self, session: u64, uid: u32, is_in: impl FnOnce(u32) -> bool) -> bool {
+        match self {
+            Self::Session(id) => id == session,
+            Self::User(id) => id == uid,
+            Self::Group(id) => is_in(id),
+            Self::Anyone => true,
+        }
+    }
+}
+
+impl Session {
+    /// Whether its user is in `group`.
+    pub fn is_in(&self, group: u32) -> bool {
+        self.gid == group || self.gids.contains(&group)
+    }
+}
+
+impl Wire for Holder {
+    fn put(&self, out: &mut Vec<u8>) {
+        let (kind, id) = match *self {
+            Self::Session(id) => (0u8, id),
+            Self::User(id) => (1, u64::from(id)),
+            Self::Group(id) => (2, u64::from(id)),
+            Self::Anyone => (3, 0),
+        };
+        kind.put(out);
+        id.put(out);
+    }
+
+    fn get(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (kind, id) = (u8::get(from)?, u64::get(from)?);
+        let small = || u32::try_from(id).map_err(|_| DecodeError::Value);
+        match kind {
+            0 => Ok(Self::Session(id)),
+            1 => Ok(Self::User(small()?)),
+            2 => Ok(Self::Group(small()?)),
+            3 if id == 0 => Ok(Self::Anyone),
+            _ => Err(DecodeError::Value),
+        }
     }
 }
 
@@ -129,6 +189,7 @@ impl Key {
             proof: derive(b"proof"),
             capability: derive(b"capability"),
             order: derive(b"order"),
+            group: derive(b"group"),
         }
     }
 }
@@ -181,6 +242,22 @@ impl KeyRing {
     /// The order, when a key of the ring signed it.
     pub fn check_order<T: Wire>(&self, token: &[u8]) -> Result<T, TokenError> {
         self.open(token, |key| &key.order)
+    }
+
+    /// What makes a group handle good: the key's id and its code for the handle's bytes.
+    pub fn seal_group(&self, handle: &[u8]) -> Vec<u8> {
+        let key = &self.keys[0];
+        let mut seal = key.id.to_bytes();
+        let mac = code(&key.group, &[handle, &seal]);
+        seal.extend_from_slice(&mac);
+        seal
+    }
+
+    /// Whether a key of the ring made this seal for these bytes.
+    pub fn check_group(&self, handle: &[u8], seal: &[u8]) -> Result<(), TokenError> {
+        let key = self.key_of(seal)?;
+        let (id, mac) = seal.split_at(KEY_ID_BYTES);
+        verify(&key.group, &[handle, id], mac)
     }
 
     fn open<T: Wire>(
@@ -246,6 +323,9 @@ impl Credential {
 pub const CLOCK_SKEW_S: u64 = 60;
 const KEY_ID_BYTES: usize = 4;
 const CODE_BYTES: usize = 32;
+
+/// Bytes of the seal of a group handle.
+pub const SEAL_BYTES: usize = KEY_ID_BYTES + CODE_BYTES;
 
 fn sign<T: Wire>(key: &Key, purpose: impl Fn(&Key) -> &Hmac<Sha256>, value: &T) -> Vec<u8> {
     let mut token = key.id.to_bytes();

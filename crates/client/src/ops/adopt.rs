@@ -27,12 +27,13 @@ pub struct Inheritance {
 impl<R: Runtime> User<R> {
     /// What another process needs to take part in this open.
     pub fn bequeath(&self, file: &OpenFile) -> Inheritance {
+        let (client, open) = file.registered(self.filesystem.caller().client());
         Inheritance {
             handle: file.handle,
             flags: lasting(file.flags),
             capability: file.shown().token,
-            client: self.filesystem.caller().client(),
-            open: file.open,
+            client,
+            open,
         }
     }
 

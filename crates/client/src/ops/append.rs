@@ -25,6 +25,6 @@ impl<R: Runtime> User<R> {
     }
 
     async fn reserve(&self, file: &OpenFile, bytes: u64, end: Option<u64>) -> Result<Option<u64>> {
-        Ok(self.ask(&Append { open: file.open, bytes, end }).await?.offset)
+        Ok(self.ask(&Append { open: file.own()?, bytes, end }).await?.offset)
     }
 }

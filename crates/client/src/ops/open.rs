@@ -8,7 +8,7 @@ use pvfs_wire::ops::{Close, ClosedOpen, Open, OpenFlags, Opened, Renew, Target};
 
 use super::truncate::Cut;
 use crate::error::{Error, Result};
-use crate::file::OpenFile;
+use crate::file::{OpenFile, Registration};
 use crate::user::User;
 
 /// A successful open.
@@ -88,16 +88,26 @@ impl<R: Runtime> User<R> {
         opening.file.ok_or_else(|| other.into())
     }
 
-    /// Closes, and tells the manager what was written so that it can settle the size.
+    /// Closes, and tells the manager what was written so that it can settle the size. Nobody is told of the
+    /// close of a file that was shared by others ([`Self::openfh`]).
     pub async fn close(&self, file: OpenFile) -> Result<()> {
-        let opens = vec![ClosedOpen { open: file.open, wrote: file.wrote() }];
-        self.ask(&Close { opens }).await.map(|_| ())
+        match file.registration {
+            Registration::Own(open) => {
+                let opens = vec![ClosedOpen { open, wrote: file.wrote() }];
+                self.ask(&Close { opens }).await.map(|_| ())
+            }
+            // The shared open goes on without us, and its size is asked from the iods until it ends.
+            Registration::Shared(..) => Ok(()),
+        }
     }
 
     /// Gets a fresh capability for a file whose own has expired.
     pub(crate) async fn renew(&self, file: &OpenFile) -> Result<()> {
-        let renewed = self.ask(&Renew { open: file.open }).await?;
-        file.renewed(renewed.capability);
+        let capability = match &file.registration {
+            Registration::Own(open) => self.ask(&Renew { open: *open }).await?.capability,
+            Registration::Shared(handle, _) => self.renewed_share(handle).await?,
+        };
+        file.renewed(capability);
         Ok(())
     }
 
@@ -110,7 +120,7 @@ impl<R: Runtime> User<R> {
         let placement: Placement = opened.placement?;
         let number = self.filesystem.next_number();
         let shown = Shown { number, version: 1, token: opened.capability };
-        Some(OpenFile::new(opened.attr.handle, flags, placement, open, shown))
+        Some(OpenFile::new(opened.attr.handle, flags, placement, Registration::Own(open), shown))
     }
 
     async fn cut_opened(&self, file: &OpenFile, ticket: u64) -> Result<Attr> {

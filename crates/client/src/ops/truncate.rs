@@ -29,7 +29,8 @@ impl<R: Runtime> User<R> {
 
     /// ftruncate(2): the open stands for the permission.
     pub async fn truncate_file(&self, file: &OpenFile, size: u64) -> Result<Attr> {
-        let open = Some(file.open);
+        // Through a shared open the user's own permission has to do.
+        let open = file.own().ok();
         let target = Target::object(file.handle);
         self.truncate_as(&Truncate { target, follow: false, size, open }, Some(file)).await
     }

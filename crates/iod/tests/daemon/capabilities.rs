@@ -5,7 +5,7 @@ use std::time::Duration;
 use pvfs_layout::Dist;
 use pvfs_wire::Errno;
 use pvfs_wire::ops::{Access, StatObjects, StatStore};
-use pvfs_wire::token::{Capability, KeyRing, Rights};
+use pvfs_wire::token::{Capability, Holder, KeyRing, Rights};
 
 use crate::harness::{Client, Daemon, Object, START_S, contiguous, handle, session};
 
@@ -69,7 +69,7 @@ fn a_key_of_another_cluster_signs_nothing_here() {
         handle: handle(1),
         rights: Rights::READ,
         dist: Dist::basic(),
-        session: 1,
+        holder: Holder::Session(1),
         layout_epoch: 0,
         expiry: START_S + 600,
     };

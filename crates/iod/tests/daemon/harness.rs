@@ -11,7 +11,7 @@ use pvfs_layout::{Dist, Regions};
 use pvfs_net::buffer::Pool;
 use pvfs_net::service::{ConnectionId, Departure, Desk, Peer, Request, Response, Service, Ticket};
 use pvfs_wire::ops::{Access, Hello, Read, Sync, TruncateObject, Write};
-use pvfs_wire::token::{Capability, KeyRing, Rights, Session, SessionRights};
+use pvfs_wire::token::{Capability, Holder, KeyRing, Rights, Session, SessionRights};
 use pvfs_wire::{Errno, Handle, Header, Operation, Wire};
 
 /// Unix seconds when a test begins.
@@ -197,7 +197,7 @@ impl<'a> Client<'a> {
             handle: handle(number),
             rights,
             dist,
-            session: self.session.as_ref().map_or(0, |session| session.id),
+            holder: Holder::Session(self.session.as_ref().map_or(0, |session| session.id)),
             layout_epoch: 0,
             expiry: START_S + 600,
         };

@@ -44,6 +44,8 @@ pub struct Writer {
     pub next_waiter: u64,
     /// Bases and tickets.
     pub random: Random,
+    /// When shared opens were looked at last.
+    pub shared_looked_ns: u64,
 }
 
 /// A request that waits for a truncation to end.
@@ -112,6 +114,7 @@ impl Writer {
             deferred: BTreeMap::new(),
             next_waiter: 1,
             random: Random::new(seed),
+            shared_looked_ns: 0,
         }
     }
 

@@ -10,6 +10,7 @@ use crate::clients::Clients;
 use crate::execute::Context;
 use crate::keys;
 use crate::namespace::expire_client;
+use crate::ops::shared::{due_shared, end_shared};
 use crate::permission::Credentials;
 use crate::store::View;
 
@@ -26,7 +27,25 @@ impl Group<'_, '_> {
         for client in forgotten {
             self.tx.delete(keys::client(client));
         }
+        self.end_shared_opens();
         self.note_locks();
+    }
+
+    /// Ends shared opens whose time is over. They have no client, and so no lease.
+    fn end_shared_opens(&mut self) {
+        let due_ns = self.writer.shared_looked_ns.saturating_add(SHARED_LOOK_NS);
+        if self.now_ns < due_ns {
+            return;
+        }
+        self.writer.shared_looked_ns = self.now_ns;
+        let due = due_shared(&self.tx, unix_seconds(self.wall), CLIENTS_PER_GROUP);
+        for number in due.unwrap_or_default() {
+            let ended = self.apart(number, |cx| end_shared(cx, number));
+            match ended {
+                Ok(()) => tracing::debug!(number, "a shared open is over"),
+                Err(error) => tracing::error!(number, %error, "a shared open cannot be ended yet"),
+            }
+        }
     }
 
     /// A client whose lease was lost asks for a change, so it knows. Its old state must be gone.
@@ -78,6 +97,16 @@ impl Group<'_, '_> {
         if room == 0 {
             return Ok(false);
         }
+        self.truncation_ended = true;
+        self.apart(client, |cx| expire_client(cx, client, room))
+    }
+
+    /// Does what no request asked for, all or nothing.
+    fn apart<T>(
+        &mut self,
+        client: u64,
+        change: impl FnOnce(&mut Context<'_, '_>) -> Result<T, Errno>,
+    ) -> Result<T, Errno> {
         let mut cx = Context {
             tx: &mut self.tx,
             fs: &self.manager.fs,
@@ -89,8 +118,12 @@ impl Group<'_, '_> {
             random: &mut self.writer.random,
             busy: None,
         };
-        self.truncation_ended = true;
-        expire_client(&mut cx, client, room)
+        let savepoint = cx.tx.savepoint();
+        let result = change(&mut cx);
+        if result.is_err() {
+            cx.tx.rollback(savepoint);
+        }
+        result
     }
 
     fn forget(&mut self, client: u64) {
@@ -110,7 +143,14 @@ pub fn restore(
     now_ns: u64,
 ) -> Result<(), Errno> {
     for tag in [keys::OPEN, keys::TICKET, keys::REPLY] {
-        each_client(view, tag, |client| clients.remember(client, now_ns))?;
+        let mut holders = Vec::new();
+        each_client(view, tag, |client| holders.push(client))?;
+        for client in holders {
+            // Shared opens have no client that could come back.
+            if tag != keys::OPEN || view.get(&keys::shared(client))?.is_none() {
+                clients.remember(client, now_ns);
+            }
+        }
     }
     lock_holders.into_iter().for_each(|client| clients.remember(client, now_ns));
     each_client(view, keys::CLIENT, |client| clients.remember_expired(client, now_ns))
@@ -136,6 +176,9 @@ fn expired_at(wall: Time) -> [u8; 9] {
 
 /// A client that waits in turns asks again at once; whoever does not holds nobody up for longer.
 const LAPSED_KEPT_NS: u64 = 200_000_000;
+
+/// Their times are in minutes and hours.
+const SHARED_LOOK_NS: u64 = 5_000_000_000;
 
 /// Clients expired in one group.
 const CLIENTS_PER_GROUP: usize = 64;

@@ -3,7 +3,7 @@
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Time;
 use pvfs_wire::ops::{AccessBits, OpenFlags, Wrote};
-use pvfs_wire::token::{CLOCK_SKEW_S, Capability, Rights};
+use pvfs_wire::token::{CLOCK_SKEW_S, Capability, Holder, Rights};
 
 use super::Node;
 use crate::execute::Context;
@@ -97,14 +97,25 @@ impl Context<'_, '_> {
 
     /// A capability for a regular file, and when it expires.
     pub fn capability(&self, node: &Node, rights: Rights) -> Result<(Vec<u8>, u64), Errno> {
+        self.shared_capability(node, rights, Holder::Session(self.who.session), u64::MAX)
+    }
+
+    /// The like for other holders than who is asking, good until `expiry_max` at the latest.
+    pub fn shared_capability(
+        &self,
+        node: &Node,
+        rights: Rights,
+        holder: Holder,
+        expiry_max: u64,
+    ) -> Result<(Vec<u8>, u64), Errno> {
         let file = node.inode.as_file().ok_or(Errno::EINVAL)?;
         let now_s = u64::try_from(self.now.seconds).unwrap_or(0);
-        let expiry = now_s + self.policy.capability_lifetime_s;
+        let expiry = (now_s + self.policy.capability_lifetime_s).min(expiry_max);
         let capability = Capability {
             handle: self.fs.handle(node.object),
             rights,
             dist: file.placement.dist.clone(),
-            session: self.who.session,
+            holder,
             layout_epoch: file.layout_epoch,
             expiry,
         };

@@ -3,7 +3,7 @@
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, SizeState};
 use pvfs_wire::ops::{Adopt, OpenFlags, Opened};
-use pvfs_wire::token::CLOCK_SKEW_S;
+use pvfs_wire::token::{CLOCK_SKEW_S, Holder};
 
 use super::open::opened;
 use crate::execute::{Context, Execute};
@@ -41,6 +41,12 @@ fn check_proof(adopt: &Adopt, cx: &Context<'_, '_>) -> Result<(), Errno> {
     let capability = cx.keys.check_capability(&adopt.capability.0, any_time);
     let capability = capability.map_err(|_| Errno::EKEYREJECTED)?;
     if capability.handle != adopt.handle || !capability.rights.has(rights(adopt.flags)) {
+        return Err(Errno::EACCES);
+    }
+    // One of a session stands for a descriptor, which others may have been given; one that names others does not.
+    let who = cx.who;
+    let is_meant = capability.holder.admits(who.session, who.uid, |group| who.is_in(group));
+    if !is_meant && !matches!(capability.holder, Holder::Session(_)) {
         return Err(Errno::EACCES);
     }
     let now_s = u64::try_from(cx.now.seconds).unwrap_or(0);

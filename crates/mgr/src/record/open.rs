@@ -2,6 +2,7 @@
 
 use pvfs_wire::ops::OpenFlags;
 use pvfs_wire::record;
+use pvfs_wire::token::Holder;
 
 record! {
     /// One open of a regular file.
@@ -13,6 +14,25 @@ record! {
         pub flags: OpenFlags,
         /// By whom.
         pub uid: u32,
+    }
+}
+
+record! {
+    /// One open of a regular file that many use by its group handle.
+    #[derive(Copy)]
+    pub struct SharedOpen {
+        /// The file.
+        pub object: u64,
+        /// How it was opened.
+        pub flags: OpenFlags,
+        /// By whom.
+        pub uid: u32,
+        /// Who may use it.
+        pub holder: Holder,
+        /// How long it stays open after each renewal.
+        pub lifetime_s: u64,
+        /// Unix seconds after which it is over.
+        pub expiry: u64,
     }
 }
 
@@ -40,4 +60,4 @@ record! {
     }
 }
 
-super::as_on_the_wire!(OpenFile, ReplyRecord);
+super::as_on_the_wire!(OpenFile, ReplyRecord, SharedOpen);

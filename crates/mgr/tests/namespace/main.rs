@@ -10,6 +10,7 @@ mod linux;
 mod managed;
 mod model;
 mod random;
+mod shared;
 mod side;
 mod sizes;
 mod world;

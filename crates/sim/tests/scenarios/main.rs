@@ -3,6 +3,7 @@
 mod data;
 mod deadlines;
 mod determinism;
+mod groups;
 mod leases;
 mod messages;
 mod names;

@@ -3,7 +3,7 @@
 use pvfs_layout::{Dist, IodId, IodList, Level, Region, Regions, Strip};
 use pvfs_wire::attr::*;
 use pvfs_wire::ops::*;
-use pvfs_wire::token::{Capability, Rights, Session, SessionRights};
+use pvfs_wire::token::{Capability, Holder, Rights, Session, SessionRights};
 use pvfs_wire::{Bytes, Handle};
 
 /// Numbers from a seed (splitmix64).
@@ -114,6 +114,17 @@ impl Any for Dist {
     }
 }
 
+impl Any for Holder {
+    fn any(chance: &mut Chance) -> Self {
+        match chance.below(4) {
+            0 => Self::Session(Any::any(chance)),
+            1 => Self::User(Any::any(chance)),
+            2 => Self::Group(Any::any(chance)),
+            _ => Self::Anyone,
+        }
+    }
+}
+
 impl Any for IodList {
     fn any(chance: &mut Chance) -> Self {
         let (base, step) = (chance.below(1000) as u32, chance.below(3) as u32 + 1);
@@ -158,6 +169,7 @@ choices! {
     OrderKind { Stop, Estop, Resume }
     LockFamily { Range, Flock }
     LockKind { Read, Write, Unlock }
+    Sharers { User, Group, Anyone }
 }
 
 /// Any of the known bits.
@@ -278,5 +290,9 @@ records! {
     Vouch { living, gone }
     StoreStat { total_bytes, free_bytes, available_bytes }
     Session { id, uid, gid, gids, rights, issued, expiry }
-    Capability { handle, rights, dist, session, layout_epoch, expiry }
+    Capability { handle, rights, dist, holder, layout_epoch, expiry }
+    OpenShared { target, flags, mode, striping, sharers, lifetime_s }
+    OpenedShared { attr, created, handle }
+    RenewShared { handle }
+    CloseShared { handle }
 }

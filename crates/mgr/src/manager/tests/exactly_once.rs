@@ -35,9 +35,18 @@ fn every_change(world: &World) -> Vec<(&'static str, Message)> {
         striping,
         open: 50,
     };
+    let shared = OpenShared {
+        target: open.target.clone(),
+        flags: open.flags,
+        mode: open.mode,
+        striping: open.striping.clone(),
+        sharers: Sharers::User,
+        lifetime_s: 60,
+    };
     let one = |number: u64| Sequence { slot: 1, count: number };
     let mut all = vec![
         ("Open", message(&open, 1, 1)),
+        ("OpenShared", message(&shared, 1, 1)),
         ("Mkdir", message(&Mkdir { target: name("dir2"), mode: 0o755 }, 1, 1)),
         ("Mknod", message(&Mknod { target: name("fifo"), kind, mode: 0o644, rdev: 0 }, 1, 1)),
         ("Symlink", message(&Symlink { target: name("symlink"), path: b"to".into() }, 1, 1)),
