@@ -30,6 +30,7 @@ pub use ops::group::{Group, GroupOpening};
 pub use ops::lite::{LiteAttr, LiteMask, PlusEntry, PlusListing};
 pub use ops::locks::Wait;
 pub use ops::readdir::Directory;
+pub use ops::space::Seek;
 pub use ops::statfs::{Space, Unanswered};
 pub use pvfs_layout::{Partition, Region, Regions};
 pub use pvfs_net::blocking::{Blocking, block_on};

@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub mod adopt;
 pub mod append;
+pub mod copy;
 pub(crate) mod dealing;
 pub mod group;
 pub mod lite;
@@ -15,6 +16,7 @@ pub mod read;
 pub mod readdir;
 pub mod readx;
 pub mod sizes;
+pub mod space;
 mod staging;
 pub mod stat;
 pub mod statfs;

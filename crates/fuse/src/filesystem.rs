@@ -13,7 +13,7 @@ use fuser::{
     ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use pvfs_client::Result;
+use pvfs_client::{Result, Seek};
 use pvfs_wire::attr::Attr;
 use pvfs_wire::ops::LockFamily;
 use rustix::fs::OFlags;
@@ -24,7 +24,7 @@ use crate::identity::Requester;
 use crate::kernel::{agree, open_flags};
 use crate::locks;
 use crate::mounted::Mounted;
-use crate::ops::{Changes, Opened, Transfer, WantedLock};
+use crate::ops::{Changes, Opened, Position, Transfer, WantedLock};
 
 /// A mount, as fuser calls it.
 pub struct KernelFilesystem(pub Arc<Mounted>);
@@ -493,41 +493,66 @@ impl Filesystem for KernelFilesystem {
     fn fallocate(
         &self,
         request: &Request,
-        node: INodeNo,
+        _node: INodeNo,
         number: FileHandle,
         offset: u64,
         bytes: u64,
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        if mode != 0 {
-            return reply.error(Errno::EOPNOTSUPP);
-        }
-        let (requester, end) = (self.requester(request), offset.saturating_add(bytes));
-        self.0
-            .with_data(move |mounted| empty(reply, mounted.extend(requester, node.0, number, end)));
+        let requester = self.requester(request);
+        let at = Position { number, offset };
+        self.0.with_data(move |mounted| {
+            empty(reply, mounted.fallocate(requester, at, bytes, mode));
+        });
     }
 
-    /// The kernel then takes every file as data from beginning to end.
-    fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, _: i64, _: i32, reply: ReplyLseek) {
-        reply.error(Errno::ENOSYS);
+    fn lseek(
+        &self,
+        request: &Request,
+        _node: INodeNo,
+        number: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let what = match whence {
+            SEEK_DATA => Seek::Data,
+            SEEK_HOLE => Seek::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        // No byte is before the first.
+        let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
+        let requester = self.requester(request);
+        let at = Position { number, offset };
+        self.0.with_data(move |mounted| match mounted.seek(requester, at, what) {
+            Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),
+            Err(error) => reply.error(kernel_errno(&error)),
+        });
     }
 
-    /// The kernel then copies by reading and writing.
     fn copy_file_range(
         &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: u64,
-        _: INodeNo,
-        _: FileHandle,
-        _: u64,
-        _: u64,
-        _: CopyFileRangeFlags,
+        request: &Request,
+        _from: INodeNo,
+        from_number: FileHandle,
+        from_offset: u64,
+        _to: INodeNo,
+        to_number: FileHandle,
+        to_offset: u64,
+        bytes: u64,
+        _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        reply.error(Errno::ENOSYS);
+        let requester = self.requester(request);
+        let from = Position { number: from_number, offset: from_offset };
+        let to = Position { number: to_number, offset: to_offset };
+        // The answer has 32 bits for how many.
+        let bytes = bytes.min(1 << 31);
+        self.0.with_data(move |mounted| match mounted.copy_range(requester, from, to, bytes) {
+            Ok(copied) => reply.written(copied as u32),
+            Err(error) => reply.error(kernel_errno(&error)),
+        });
     }
 }
 
@@ -607,3 +632,6 @@ const FRAGMENT_BYTES: u64 = 4096;
 
 /// `F_UNLCK`
 const UNLOCKED: i32 = 2;
+
+const SEEK_DATA: i32 = 3;
+const SEEK_HOLE: i32 = 4;

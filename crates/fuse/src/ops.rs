@@ -6,9 +6,11 @@ mod directories;
 mod files;
 mod locks;
 mod names;
+mod space;
 mod xattrs;
 
 pub use attributes::Changes;
 pub use data::Transfer;
 pub use files::Opened;
 pub use locks::WantedLock;
+pub use space::Position;

@@ -73,6 +73,13 @@ impl CapabilityTable {
     }
 }
 
+/// The capability that a token is, for requests that need a second one: it is not kept.
+pub fn check_shown(token: &[u8], asker: &Asker<'_>, rights: Rights) -> Result<Capability, Errno> {
+    let capability = asker.ring.check_capability(token, asker.now_s).map_err(refusal)?;
+    check_owner(&capability, asker.session)?;
+    if capability.rights.any(rights) { Ok(capability) } else { Err(Errno::EACCES) }
+}
+
 fn check_time(capability: &Capability, now_s: u64) -> Result<(), Errno> {
     let late = capability.expiry.saturating_add(CLOCK_SKEW_S) < now_s;
     if late { Err(Errno::EKEYEXPIRED) } else { Ok(()) }

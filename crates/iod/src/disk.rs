@@ -14,9 +14,11 @@ mod format;
 mod local;
 mod memory;
 
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use pvfs_wire::ops::{ObjectStat, StoreStat};
+use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
 use pvfs_wire::{Errno, Handle};
 
 pub use format::{FormatError, StoreName};
@@ -79,6 +81,30 @@ pub trait Object: Send + Sync {
     /// Writes all of `from` at `local`. On failure part of it may have been written.
     fn write_at(&self, local: u64, from: &[u8]) -> Result<(), Errno>;
 
+    /// Sets space of the range aside or gives it back, see [`Allocation`]. The object grows to the end of
+    /// the range only if `grow`, and by a punch never.
+    fn allocate(&self, how: Allocation, range: Range<u64>, grow: bool) -> Result<(), Errno>;
+
+    /// The first byte of data at or behind `local`; nothing when there is none. Holes may be told to be data.
+    fn next_data(&self, local: u64) -> Result<Option<u64>, Errno>;
+
+    /// The first byte of a hole at or behind `local`, or the end of the object; nothing behind the end.
+    fn next_hole(&self, local: u64) -> Result<Option<u64>, Errno>;
+
+    /// Copies bytes of another object of the same disk, all of which it has, to `local`.
+    fn copy_from(
+        &self,
+        source: &dyn Object,
+        from: u64,
+        local: u64,
+        bytes: u64,
+    ) -> Result<(), Errno>;
+
+    /// The descriptor behind it, if there is one, which lets a local file system copy by itself.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
     /// Cuts the object, or extends it with zeros.
     fn truncate(&self, local_size: u64) -> Result<(), Errno>;
 
@@ -94,3 +120,27 @@ pub trait Object: Send + Sync {
         self.stat().map(|stat| stat.local_size)
     }
 }
+
+/// Copies through memory.
+fn copy_bytes(
+    source: &dyn Object,
+    from: u64,
+    target: &dyn Object,
+    to: u64,
+    bytes: u64,
+) -> Result<(), Errno> {
+    let mut buffer = vec![0; bytes.min(COPIED_AT_ONCE) as usize];
+    let mut done = 0;
+    while done < bytes {
+        let piece = &mut buffer[..(bytes - done).min(COPIED_AT_ONCE) as usize];
+        if source.read_at(from + done, piece, Waiting::Allowed)? != piece.len() {
+            return Err(Errno::EIO);
+        }
+        target.write_at(to + done, piece)?;
+        done += piece.len() as u64;
+    }
+    Ok(())
+}
+
+/// Memory of a copy that no file system does for us.
+const COPIED_AT_ONCE: u64 = 1 << 20;

@@ -10,11 +10,12 @@
 //! Every function says EAGAIN when it was told never to wait and would have to. The lock is held over all
 //! pieces of a request, so that others see all of it or nothing (contract D3).
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pvfs_net::buffer::{Buffer, Pool};
-use pvfs_wire::ops::ObjectStat;
+use pvfs_wire::ops::{Allocation, ObjectStat};
 use pvfs_wire::{Errno, Handle};
 
 use crate::connection::Connection;
@@ -136,6 +137,79 @@ impl Engine {
         self.judge(handle, "truncate", object.truncate(local_size))
     }
 
+    /// Sets space aside or gives it back. Returns the object's size after that.
+    pub fn allocate(
+        &self,
+        handle: Handle,
+        how: Allocation,
+        range: Range<u64>,
+        grow: bool,
+        client: &Connection,
+    ) -> Result<u64, Errno> {
+        let _alone = self.locks.exclude(handle, Waiting::Allowed)?;
+        client.check_present()?;
+        self.written.store(true, SeqCst);
+        let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
+        let object = match found {
+            Some(object) => object,
+            None if how == Allocation::Punch || range.is_empty() => return Ok(0),
+            None => self.find_or_create(handle)?,
+        };
+        match object.allocate(how, range, grow) {
+            // A local file system that cannot is no reason to worry about the disk.
+            Err(Errno::EOPNOTSUPP) => return Err(Errno::EOPNOTSUPP),
+            outcome => self.judge(handle, "allocate", outcome)?,
+        }
+        self.judge(handle, "stat", object.local_size())
+    }
+
+    /// Where the first data, or the first hole, at or behind `local` begins, and the object's size. What is
+    /// behind the end is a hole.
+    pub fn seek(
+        &self,
+        handle: Handle,
+        local: u64,
+        hole: bool,
+    ) -> Result<(Option<u64>, u64), Errno> {
+        let _shared = self.locks.share(handle, Waiting::Allowed)?;
+        let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
+        let Some(object) = found else { return Ok((hole.then_some(local), 0)) };
+        let local_size = self.judge(handle, "stat", object.local_size())?;
+        let found = if hole { object.next_hole(local) } else { object.next_data(local) };
+        let found = self.judge(handle, "seek", found)?;
+        Ok((if hole { found.or(Some(local)) } else { found }, local_size))
+    }
+
+    /// Copies `bytes` bytes between objects, or within one. What the source does not have are zeros.
+    /// Returns the target's size after that.
+    pub fn copy(
+        &self,
+        (source, from): (Handle, u64),
+        (target, to): (Handle, u64),
+        bytes: u64,
+        client: &Connection,
+    ) -> Result<u64, Errno> {
+        let _both = self.locks.exclude_and_share(target, source);
+        client.check_present()?;
+        self.written.store(true, SeqCst);
+        let found = self.judge(source, "open", self.disk.find(source, Waiting::Allowed))?;
+        let there = match &found {
+            Some(object) => self.judge(source, "stat", object.local_size())?,
+            None => 0,
+        };
+        let object = self.find_or_create(target)?;
+        let copied = there.saturating_sub(from).min(bytes);
+        if let (Some(found), true) = (&found, copied > 0) {
+            self.judge(target, "copy", object.copy_from(&**found, from, to, copied))?;
+        }
+        self.judge(target, "copy", blank(&*object, to + copied..to + bytes))?;
+        let local_size = self.judge(target, "stat", object.local_size())?;
+        if local_size < to + bytes {
+            self.judge(target, "truncate", object.truncate(to + bytes))?;
+        }
+        Ok(local_size.max(to + bytes))
+    }
+
     /// Size, space and time.
     pub fn stat(&self, handle: Handle) -> Result<ObjectStat, Errno> {
         self.judge(handle, "stat", self.disk.stat(handle))
@@ -219,6 +293,27 @@ impl Engine {
                 self.health.degrade(format!("{action} of {what} failed: {error}; check the disk"));
             }
         }
+    }
+}
+
+/// Zeros, without taking space where the local file system knows how. What is behind the end stays there.
+fn blank(object: &dyn Object, range: Range<u64>) -> Result<(), Errno> {
+    let end = range.end.min(object.local_size()?);
+    if range.start >= end {
+        return Ok(());
+    }
+    match object.allocate(Allocation::Punch, range.start..end, false) {
+        Err(Errno::EOPNOTSUPP) => {
+            let zeros = [0; 1 << 16];
+            let mut local = range.start;
+            while local < end {
+                let piece = &zeros[..(end - local).min(zeros.len() as u64) as usize];
+                object.write_at(local, piece)?;
+                local += piece.len() as u64;
+            }
+            Ok(())
+        }
+        outcome => outcome,
     }
 }
 

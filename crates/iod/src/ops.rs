@@ -3,11 +3,14 @@
 //! An operation never sees whom it answers. It says what comes [`Next`]: an answer, work that may block, or
 //! an answer once the object is on stable storage.
 
+mod allocate_object;
 mod control;
+mod copy_object;
 mod greeting;
 mod ping;
 mod read;
 mod remove_objects;
+mod seek_object;
 mod stat_objects;
 mod stat_store;
 mod status;

@@ -10,6 +10,8 @@
 //! local size                    ^7                    a read ends here: 3 + 1 bytes
 //! ```
 
+use std::ops::Range;
+
 use pvfs_layout::{Dist, Distribution, FILE_SIZE_MAX, Intersection, Regions};
 use pvfs_wire::Errno;
 
@@ -80,6 +82,14 @@ impl Plan {
         }
         readable
     }
+}
+
+/// The part of the object of `slot` that is `bytes` bytes of the file from `offset` on; EFBIG when that is
+/// beyond any file.
+pub fn local_part(dist: &Dist, slot: u32, offset: u64, bytes: u64) -> Result<Range<u64>, Errno> {
+    check_slot(dist, slot)?;
+    let end = offset.checked_add(bytes).filter(|end| *end <= FILE_SIZE_MAX).ok_or(Errno::EFBIG)?;
+    Ok(dist.local_range(slot, offset..end))
 }
 
 /// The size of the object of `slot` when its file is cut or extended to `size`.

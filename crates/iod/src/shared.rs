@@ -18,7 +18,7 @@ use pvfs_wire::token::{Capability, KeyRing, Rights};
 use pvfs_wire::{Errno, Handle};
 
 use crate::call::{Call, Pending};
-use crate::capability::Asker;
+use crate::capability::{Asker, check_shown};
 use crate::clock::Clock;
 use crate::connection::Connections;
 use crate::disk::Disk;
@@ -173,6 +173,24 @@ impl Shared {
         let ring = self.ring();
         let asker = Asker { ring: &ring, session, now_s };
         let granted = call.connection().capabilities().grant(access, &asker, rights);
+        if granted.as_ref().err() == Some(&Errno::EKEYREJECTED) {
+            self.figures.forged_capabilities.one();
+        }
+        let capability = granted?;
+        self.check_served(capability.handle)?;
+        Ok(capability)
+    }
+
+    /// The capability that a token of a request is, if it gives any of these rights now.
+    pub fn grant_shown(
+        &self,
+        call: &Call<'_>,
+        token: &[u8],
+        rights: Rights,
+    ) -> Result<Capability, Errno> {
+        let (session, now_s) = (call.session()?, self.clock.unix().as_secs());
+        let ring = self.ring();
+        let granted = check_shown(token, &Asker { ring: &ring, session, now_s }, rights);
         if granted.as_ref().err() == Some(&Errno::EKEYREJECTED) {
             self.figures.forged_capabilities.one();
         }

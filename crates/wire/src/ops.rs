@@ -18,6 +18,7 @@ pub mod rename;
 pub mod setattr;
 pub mod shared;
 pub mod size;
+pub mod space;
 pub mod stat;
 pub mod statfs;
 pub mod unlink;
@@ -38,6 +39,7 @@ pub use rename::*;
 pub use setattr::*;
 pub use shared::*;
 pub use size::*;
+pub use space::*;
 pub use stat::*;
 pub use statfs::*;
 pub use unlink::*;
@@ -166,6 +168,9 @@ macro_rules! iod_operations {
             StatObjects -> ObjectStats = 0x0205 Query;
             RemoveObjects -> Done = 0x0206 Repeatable;
             StatStore -> StoreStat = 0x0207 Query;
+            AllocateObject -> Written = 0x0210 Repeatable;
+            SeekObject -> Sought = 0x0211 Query;
+            CopyObject -> Written = 0x0212 Repeatable;
         }
     };
 }

@@ -104,23 +104,6 @@ impl Mounted {
         Ok(self.nodes.seen(cut?))
     }
 
-    /// fallocate(2) without flags: makes the file at least that long.
-    pub fn extend(
-        &self,
-        requester: Requester,
-        node: u64,
-        number: FileHandle,
-        end: u64,
-    ) -> Result<()> {
-        if end > i64::MAX as u64 {
-            return Err(Errno::EFBIG.into());
-        }
-        if self.getattr_exactly(requester, node)?.size < end {
-            self.resize(requester, node, Some(number), end)?;
-        }
-        Ok(())
-    }
-
     /// A file that somebody else than its owner writes is not setuid any more. Only the owner may say so.
     fn kill_privileges(&self, entry: &OpenEntry) -> Result<()> {
         if !has_privileges(self.nodes.mode(entry.node)) {

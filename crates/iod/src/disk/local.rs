@@ -13,20 +13,21 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pvfs_wire::attr::Time;
-use pvfs_wire::ops::{ObjectStat, StoreStat};
+use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
 use pvfs_wire::{Errno, Handle};
-use rustix::fs::{self as sys, AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::{self as sys, AtFlags, FallocateFlags, Mode, OFlags, ResolveFlags, SeekFrom};
 use rustix::io::ReadWriteFlags;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::boot::Boot;
-use super::{Disk, FormatError, Object, StoreName, Waiting, format};
+use super::{Disk, FormatError, Object, StoreName, Waiting, copy_bytes, format};
 use crate::lock::spread;
 use crate::recent::Recent;
 
@@ -368,6 +369,26 @@ impl LocalObject {
         Ok(())
     }
 
+    fn fallocate(&self, flags: FallocateFlags, range: &Range<u64>) -> Result<(), Errno> {
+        loop {
+            match sys::fallocate(&self.file, flags, range.start, range.end - range.start) {
+                Err(rustix::io::Errno::INTR) => {}
+                outcome => return outcome.map_err(errno),
+            }
+        }
+    }
+
+    /// lseek(2); the position of the descriptor, which others move too, is of no use to anybody. A file
+    /// system that does not know holes has none: `otherwise` is the answer.
+    fn seek(&self, to: SeekFrom, otherwise: u64) -> Result<Option<u64>, Errno> {
+        match sys::seek(&self.file, to) {
+            Ok(found) => Ok(Some(found)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(Some(otherwise)),
+            Err(error) => Err(errno(error)),
+        }
+    }
+
     fn sync_file(&self) -> Result<(), Errno> {
         if self.store.closed_dirty().contains(&self.handle) {
             self.store.sync_all()?;
@@ -405,6 +426,72 @@ impl Object for LocalObject {
             self.size.store(known.max(local + from.len() as u64), Relaxed);
         }
         Ok(())
+    }
+
+    fn allocate(&self, how: Allocation, range: Range<u64>, grow: bool) -> Result<(), Errno> {
+        if range.is_empty() {
+            return Ok(());
+        }
+        self.dirty.store(true, Relaxed);
+        self.size.store(UNKNOWN, Relaxed);
+        let keep = if grow { FallocateFlags::empty() } else { FallocateFlags::KEEP_SIZE };
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match how {
+            Allocation::Reserve => self.fallocate(keep, &range),
+            Allocation::Punch => self.fallocate(punch, &range),
+            Allocation::Zero => match self.fallocate(FallocateFlags::ZERO_RANGE | keep, &range) {
+                // tmpfs knows the one and the other, but not both at once.
+                Err(Errno::EOPNOTSUPP) => {
+                    self.fallocate(punch, &range)?;
+                    self.fallocate(keep, &range)
+                }
+                outcome => outcome,
+            },
+        }
+    }
+
+    fn next_data(&self, local: u64) -> Result<Option<u64>, Errno> {
+        self.seek(SeekFrom::Data(local), local)
+    }
+
+    fn next_hole(&self, local: u64) -> Result<Option<u64>, Errno> {
+        let end = self.local_size()?;
+        Ok(self.seek(SeekFrom::Hole(local), end)?.filter(|_| local < end))
+    }
+
+    fn copy_from(
+        &self,
+        source: &dyn Object,
+        from: u64,
+        local: u64,
+        bytes: u64,
+    ) -> Result<(), Errno> {
+        self.dirty.store(true, Relaxed);
+        self.size.store(UNKNOWN, Relaxed);
+        let (mut from, mut to) = (from, local);
+        let end = local + bytes;
+        while to < end {
+            let Some(descriptor) = source.descriptor() else { break };
+            let left = (end - to) as usize;
+            match sys::copy_file_range(descriptor, Some(&mut from), &self.file, Some(&mut to), left)
+            {
+                Ok(0) => return Err(Errno::EIO),
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                // The local file system cannot, or not here: byte by byte then.
+                Err(
+                    rustix::io::Errno::OPNOTSUPP
+                    | rustix::io::Errno::NOSYS
+                    | rustix::io::Errno::INVAL
+                    | rustix::io::Errno::XDEV,
+                ) => break,
+                Err(error) => return Err(errno(error)),
+            }
+        }
+        copy_bytes(source, from, self, to, end - to)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
     }
 
     fn truncate(&self, local_size: u64) -> Result<(), Errno> {

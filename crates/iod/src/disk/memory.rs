@@ -6,13 +6,14 @@
 //! likewise the size, and whether the object exists. Never other bytes: what no write put there is zero.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pvfs_wire::attr::Time;
-use pvfs_wire::ops::{ObjectStat, StoreStat};
+use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
 use pvfs_wire::{Errno, Handle};
 
-use super::{Disk, Object, Waiting};
+use super::{Disk, Object, Waiting, copy_bytes};
 
 /// A store in memory. Clones are the same store, so that it outlives the daemon that crashes.
 #[derive(Clone)]
@@ -197,6 +198,51 @@ impl Object for MemoryObject {
         state.change(self.handle)?.write(local, from, free_blocks)
     }
 
+    fn allocate(&self, how: Allocation, range: Range<u64>, grow: bool) -> Result<(), Errno> {
+        let mut state = self.disk.lock();
+        fail_one(&mut state.fail_writes)?;
+        let free_blocks = state.free_blocks();
+        let image = state.change(self.handle)?;
+        if how != Allocation::Reserve {
+            image.punch(&range);
+        }
+        if how != Allocation::Punch {
+            image.reserve(&range, free_blocks)?;
+            let end = if grow { range.end } else { 0 };
+            image.local_size = image.local_size.max(end);
+        }
+        Ok(())
+    }
+
+    fn next_data(&self, local: u64) -> Result<Option<u64>, Errno> {
+        let state = self.disk.lock();
+        let Some(image) = state.image(self.handle) else { return Ok(None) };
+        let first = local / BLOCK as u64;
+        let found = image.blocks.range(first..).next().map(|(block, _)| block * BLOCK as u64);
+        Ok(found.map(|start| start.max(local)).filter(|found| *found < image.local_size))
+    }
+
+    fn next_hole(&self, local: u64) -> Result<Option<u64>, Errno> {
+        let state = self.disk.lock();
+        let Some(image) = state.image(self.handle) else { return Ok(None) };
+        let mut block = local / BLOCK as u64;
+        while image.blocks.contains_key(&block) {
+            block += 1;
+        }
+        let found = (block * BLOCK as u64).max(local).min(image.local_size);
+        Ok((local < image.local_size).then_some(found))
+    }
+
+    fn copy_from(
+        &self,
+        source: &dyn Object,
+        from: u64,
+        local: u64,
+        bytes: u64,
+    ) -> Result<(), Errno> {
+        copy_bytes(source, from, self, local, bytes)
+    }
+
     fn truncate(&self, local_size: u64) -> Result<(), Errno> {
         let mut state = self.disk.lock();
         fail_one(&mut state.fail_writes)?;
@@ -300,6 +346,28 @@ impl Image {
             Arc::make_mut(content)[within].copy_from_slice(&from[part]);
         }
         Ok(())
+    }
+
+    /// Sets blocks aside, all or none.
+    fn reserve(&mut self, range: &Range<u64>, free_blocks: u64) -> Result<(), Errno> {
+        let blocks = range.start / BLOCK as u64..range.end.div_ceil(BLOCK as u64);
+        let missing: Vec<u64> = blocks.filter(|block| !self.blocks.contains_key(block)).collect();
+        if missing.len() as u64 > free_blocks {
+            return Err(Errno::ENOSPC);
+        }
+        self.blocks.extend(missing.into_iter().map(|block| (block, Arc::new([0; BLOCK]))));
+        Ok(())
+    }
+
+    fn punch(&mut self, range: &Range<u64>) {
+        let bytes = (range.end - range.start) as usize;
+        for (block, within, _) in spans(range.start, bytes) {
+            if within.len() == BLOCK {
+                self.blocks.remove(&block);
+            } else if let Some(content) = self.blocks.get_mut(&block) {
+                Arc::make_mut(content)[within].fill(0);
+            }
+        }
     }
 
     fn truncate(&mut self, local_size: u64) {

@@ -29,7 +29,7 @@ fn rights_allow_just_what_they_say() {
     let no = Some(Errno::EACCES);
     for (rights, expected) in [
         (Rights::NONE, [no, no, no, no]),
-        (Rights::READ, [None, no, no, no]),
+        (Rights::READ, [None, no, no, None]),
         (Rights::WRITE, [no, None, None, None]),
         (Rights::TRUNCATE, [no, no, None, no]),
     ] {

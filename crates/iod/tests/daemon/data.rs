@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use pvfs_iod::disk::Fault;
 use pvfs_iod::{LocalDisk, MemoryDisk};
 use pvfs_layout::{Dist, Distribution, Level, Region, Regions, StreamPieces};
-use pvfs_wire::Errno;
+use pvfs_wire::ops::{AllocateObject, Allocation, CopyObject, SeekObject};
 use pvfs_wire::token::Rights;
+use pvfs_wire::{Bytes, Errno};
 
 use crate::harness::{Client, Daemon, Object, contiguous};
 
@@ -16,6 +17,9 @@ enum Step {
     Write(Regions, u8),
     Read(Regions),
     Truncate(u64),
+    Allocate(Allocation, u64, u64, bool),
+    /// From, stripes further on or back, bytes.
+    Copy(u64, u64, u64),
 }
 
 fn accesses() -> impl Strategy<Value = Regions> {
@@ -35,6 +39,12 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         (accesses(), 1u8..).prop_map(|(regions, seed)| Step::Write(regions, seed)),
         accesses().prop_map(Step::Read),
         (0u64..500).prop_map(Step::Truncate),
+        (0..3usize, 0u64..400, 1u64..200, any::<bool>()).prop_map(|(how, offset, bytes, grow)| {
+            let all = [Allocation::Reserve, Allocation::Punch, Allocation::Zero];
+            Step::Allocate(all[how], offset, bytes, grow)
+        }),
+        (0u64..300, 0u64..4, 1u64..200)
+            .prop_map(|(from, further, bytes)| { Step::Copy(from, further, bytes) }),
     ];
     prop::collection::vec(step, 1..12)
 }
@@ -49,6 +59,24 @@ impl Model {
         self.0.resize(end as usize, 0);
         let offsets = regions.iter().flat_map(|region| region.offset..region.end());
         offsets.zip(data).for_each(|(offset, byte)| self.0[offset as usize] = *byte);
+    }
+
+    fn allocate(&mut self, how: Allocation, offset: u64, bytes: u64, grow: bool) {
+        let (start, end) = (offset as usize, (offset + bytes) as usize);
+        if grow && how != Allocation::Punch && end > self.0.len() {
+            self.0.resize(end, 0);
+        }
+        if how != Allocation::Reserve {
+            let (start, end) = (start.min(self.0.len()), end.min(self.0.len()));
+            self.0[start..end].fill(0);
+        }
+    }
+
+    fn copy(&mut self, from: u64, to: u64, bytes: u64) {
+        let (from, to) = (from as usize, to as usize);
+        let end = to + bytes as usize;
+        self.0.resize(end.max(self.0.len()).max(from + bytes as usize), 0);
+        self.0.copy_within(from..from + bytes as usize, to);
     }
 
     /// Zero beyond the end.
@@ -97,6 +125,43 @@ impl<'a> File<'a> {
         stream
     }
 
+    fn allocate(&self, how: Allocation, offset: u64, bytes: u64, grow: bool) {
+        for object in &self.objects {
+            let (access, slot) = (object.access.clone(), object.slot);
+            let request = AllocateObject { access, slot, offset, bytes, how, grow };
+            self.client.call(&request).unwrap();
+        }
+    }
+
+    fn copy(&self, from: u64, to: u64, bytes: u64) {
+        for object in &self.objects {
+            let request = CopyObject {
+                access: object.access.clone(),
+                slot: object.slot,
+                offset: to,
+                bytes,
+                source: object.access.token.clone().unwrap(),
+                source_slot: object.slot,
+                source_offset: from,
+            };
+            self.client.call(&request).unwrap();
+        }
+    }
+
+    /// Whether the byte at this offset is told to be in a hole.
+    fn is_hole(&self, offset: u64) -> bool {
+        let place = self.dist.locate(offset);
+        let object = &self.objects[place.slot as usize];
+        let (access, slot) = (object.access.clone(), object.slot);
+        let seek = |hole| {
+            let access = access.clone();
+            self.client.call(&SeekObject { access, slot, offset, hole }).unwrap().offset
+        };
+        let (data, hole) = (seek(false), seek(true).unwrap());
+        assert_eq!(hole == offset, data != Some(offset), "{offset}: data {data:?} hole {hole}");
+        hole == offset
+    }
+
     fn truncate(&self, size: u64) {
         for object in &self.objects {
             let local_size = self.client.truncate(object, size).unwrap();
@@ -106,6 +171,8 @@ impl<'a> File<'a> {
 }
 
 fn behaves_as_a_plain_file(daemon: &Daemon, dist: Dist, steps: &[Step]) {
+    let Dist::SimpleStripe(stripe) = &dist else { panic!("these are simple stripes") };
+    let ssize = stripe.ssize();
     let client = daemon.client(1);
     let file = File::new(&client, dist);
     let mut model = Model::default();
@@ -122,7 +189,21 @@ fn behaves_as_a_plain_file(daemon: &Daemon, dist: Dist, steps: &[Step]) {
                 file.truncate(*size);
                 model.0.resize(*size as usize, 0);
             }
+            Step::Allocate(how, offset, bytes, grow) => {
+                file.allocate(*how, *offset, *bytes, *grow);
+                model.allocate(*how, *offset, *bytes, *grow);
+            }
+            Step::Copy(from, further, bytes) => {
+                let to = from + further * ssize * u64::from(file.dist.slots());
+                if from.abs_diff(to) >= *bytes {
+                    file.copy(*from, to, *bytes);
+                    model.copy(*from, to, *bytes);
+                }
+            }
         }
+    }
+    for (offset, byte) in model.0.iter().enumerate() {
+        assert!(*byte == 0 || !file.is_hole(offset as u64), "byte {offset} is {byte}");
     }
     let all = contiguous(0, 600);
     assert_eq!(file.read(&all), model.read(&all));
@@ -168,6 +249,40 @@ fn a_read_tells_the_end_of_the_object_from_a_hole() {
     let (data, local_size) = client.read(&object, contiguous(0, 100)).unwrap();
     assert_eq!((data.len(), &data[50..], local_size), (53, &b"end"[..], 53));
     assert_eq!(client.read(&object, contiguous(60, 10)), Ok((Vec::new(), 53)));
+}
+
+#[test]
+fn a_copy_needs_the_right_to_read_and_equal_parts() {
+    let (daemon, _) = Daemon::in_memory();
+    let client = daemon.client(1);
+    let (source, target) = (client.object(1), client.object(2));
+    client.write_at(&source, 0, b"content").unwrap();
+    let copy = |token: Option<Bytes>, bytes| CopyObject {
+        access: target.access.clone(),
+        slot: 0,
+        offset: 3,
+        bytes,
+        source: token.unwrap_or_default(),
+        source_slot: 0,
+        source_offset: 0,
+    };
+    let write_only = client.slot(1, Dist::basic(), 0, Rights::WRITE);
+    let striped = client.slot(1, Dist::simple_stripe(2, 2).unwrap(), 0, ALL);
+    let strangers = daemon.client(2).object(1);
+    for (refused, errno) in [
+        (copy(write_only.access.token, 7), Errno::EACCES),
+        (copy(striped.access.token, 7), Errno::EINVAL),
+        (copy(strangers.access.token, 7), Errno::EKEYEXPIRED),
+        (copy(None, 7), Errno::EKEYREJECTED),
+        (copy(source.access.token.clone(), u64::MAX), Errno::EFBIG),
+        (copy(source.access.token.clone(), 1 << 40), Errno::EINVAL),
+    ] {
+        assert_eq!(client.call(&refused).err(), Some(errno), "{refused:?}");
+    }
+    assert_eq!(client.read(&target, contiguous(0, 100)), Ok((Vec::new(), 0)));
+    let done = client.call(&copy(source.access.token.clone(), 9)).unwrap();
+    assert_eq!(done.local_size, 12);
+    assert_eq!(client.read(&target, contiguous(0, 100)).unwrap().0, b"\0\0\0content\0\0");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! A disk whose calls wait until they are let go, so that tests decide what overlaps what.
 
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use pvfs_iod::MemoryDisk;
 use pvfs_iod::disk::{Disk, Object, Waiting};
-use pvfs_wire::ops::{ObjectStat, StoreStat};
+use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
 use pvfs_wire::{Errno, Handle};
 
 /// A memory disk behind a gate. Reads and syncs that may wait do so while it is shut.
@@ -118,6 +119,24 @@ impl Object for HeldObject {
     }
     fn write_at(&self, local: u64, from: &[u8]) -> Result<(), Errno> {
         self.inner.write_at(local, from)
+    }
+    fn allocate(&self, how: Allocation, range: Range<u64>, grow: bool) -> Result<(), Errno> {
+        self.inner.allocate(how, range, grow)
+    }
+    fn next_data(&self, local: u64) -> Result<Option<u64>, Errno> {
+        self.inner.next_data(local)
+    }
+    fn next_hole(&self, local: u64) -> Result<Option<u64>, Errno> {
+        self.inner.next_hole(local)
+    }
+    fn copy_from(
+        &self,
+        source: &dyn Object,
+        from: u64,
+        local: u64,
+        bytes: u64,
+    ) -> Result<(), Errno> {
+        self.inner.copy_from(source, from, local, bytes)
     }
     fn truncate(&self, local_size: u64) -> Result<(), Errno> {
         self.inner.truncate(local_size)

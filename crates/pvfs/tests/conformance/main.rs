@@ -17,7 +17,7 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("open/a_temporary_file_has_no_name_until_it_is_given_one", "fuser 0.18 knows no FUSE_TMPFILE"),
     ("stat/statx_tells_the_birth_time", "fuser 0.18 knows no FUSE_STATX; pvfs stat tells it"),
     ("space/a_hole_takes_none", "the manager does not know how many blocks a file takes"),
-    ("space/", "fallocate and lseek are not complete yet"),
+    ("space/punching_gives_space_back", "the same; the iods do give it back"),
     ("acl/", "no access control lists yet"),
     ("xattr/security_ones_are_read_by_all_and_set_by_root", "the kernel would ask for each write"),
 ];

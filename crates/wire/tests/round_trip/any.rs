@@ -170,6 +170,7 @@ choices! {
     LockFamily { Range, Flock }
     LockKind { Read, Write, Unlock }
     Sharers { User, Group, Anyone }
+    Allocation { Reserve, Punch, Zero }
 }
 
 /// Any of the known bits.
@@ -281,6 +282,10 @@ records! {
     Written { local_size }
     TruncateObject { access, slot, size }
     Sync { access }
+    AllocateObject { access, slot, offset, bytes, how, grow }
+    SeekObject { access, slot, offset, hole }
+    Sought { offset, local_size }
+    CopyObject { access, slot, offset, bytes, source, source_slot, source_offset }
     StatObjects { handles }
     ObjectStats { objects }
     ObjectStat { local_size, disk_bytes, mtime }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use pvfs_client::OpenFile;
+use pvfs_client::{OpenFile, Seek};
+use pvfs_layout::{Dist, Distribution};
 use pvfs_sim::{Chance, Client, Command, Loss, Settings, Trouble, World, seeds};
-use pvfs_wire::Handle;
 use pvfs_wire::attr::Striping;
-use pvfs_wire::ops::{OpenFlags, Target};
+use pvfs_wire::ops::{Allocation, OpenFlags, Target};
+use pvfs_wire::{Errno, Handle};
 
 use super::{UNHURRIED, insist, nothing_is_left};
 
@@ -61,13 +62,16 @@ impl Story {
             let who = self.chance.between(0, 2) as usize;
             let pause = self.chance.time(Duration::ZERO, Duration::from_millis(300));
             self.clients[who].sleep(pause).await;
-            match self.chance.between(0, 13) {
+            match self.chance.between(0, 17) {
                 0..=3 => self.write(who).await,
                 4..=6 => self.read(who).await,
                 7 => self.append(who).await,
                 8 => self.truncate(who).await,
                 9 => self.stat(who).await,
                 10 => self.sync(who).await,
+                11 => self.allocate(who).await,
+                12 | 13 => self.copy(who).await,
+                14 => self.seek(who).await,
                 _ => self.close(who).await,
             }
         }
@@ -152,6 +156,83 @@ impl Story {
         });
         assert_eq!(attr.await.size, size, "client {who} truncated");
         self.bytes.resize(size as usize, 0);
+    }
+
+    async fn allocate(&mut self, who: usize) {
+        let all = [Allocation::Reserve, Allocation::Punch, Allocation::Zero];
+        let how = all[self.chance.between(0, 2) as usize];
+        let (offset, bytes) = (self.chance.between(0, SIZE_MAX), self.chance.between(1, 9000));
+        let grow = self.chance.between(0, 1) == 0;
+        let (client, file) = self.open(who).await;
+        let done = client.user.allocate(file, how, offset, bytes, grow).await;
+        done.expect("iods come back before the deadline");
+        let (start, end) = (offset as usize, (offset + bytes) as usize);
+        if grow && how != Allocation::Punch {
+            self.bytes.resize(self.bytes.len().max(end), 0);
+        }
+        if how != Allocation::Reserve {
+            let end = end.min(self.bytes.len());
+            self.bytes[start.min(end)..end].fill(0);
+        }
+    }
+
+    /// Half of the copies stay on their iods, the others go through the client.
+    async fn copy(&mut self, who: usize) {
+        let from = self.chance.between(0, SIZE_MAX);
+        let bytes = self.chance.between(1, 9000);
+        let stripes = self.chance.between(0, 3) * u64::from(self.stripe(who).await);
+        let astray = self.chance.between(0, 1) * self.chance.between(1, 3000);
+        let to = from + stripes + astray;
+        let (client, file) = self.open(who).await;
+        let copied = insist(client, async || {
+            match client.user.copy_range((file, from), (file, to), bytes).await {
+                Err(error) if error.errno() == Errno::EINVAL => Ok(None),
+                copied => copied.map(Some),
+            }
+        });
+        let copied = copied.await;
+        let there = (self.bytes.len() as u64).saturating_sub(from).min(bytes);
+        if from.abs_diff(to) < there {
+            assert_eq!(copied, None, "the ranges overlap");
+            return;
+        }
+        assert_eq!(copied, Some(there));
+        let (from, there) = (from as usize, there as usize);
+        if there > 0 {
+            let piece = self.bytes[from..from + there].to_vec();
+            self.put(to as usize, &piece);
+        }
+    }
+
+    async fn stripe(&mut self, who: usize) -> u32 {
+        let (_, file) = self.open(who).await;
+        match &file.placement.dist {
+            Dist::SimpleStripe(stripe) => stripe.ssize() as u32 * stripe.slots(),
+            _ => 1,
+        }
+    }
+
+    /// What is told to be a hole is zeros.
+    async fn seek(&mut self, who: usize) {
+        let offset = self.chance.between(0, SIZE_MAX);
+        let size = self.bytes.len() as u64;
+        let (client, file) = self.open(who).await;
+        let data = client.user.seek(file, Seek::Data, offset).await.map_err(|error| error.errno());
+        let hole = client.user.seek(file, Seek::Hole, offset).await.map_err(|error| error.errno());
+        if offset >= size {
+            assert_eq!((data, hole), (Err(Errno::ENXIO), Err(Errno::ENXIO)));
+            return;
+        }
+        assert!(hole.is_ok_and(|hole| (offset..=size).contains(&hole)), "{hole:?}");
+        let zeros = match data {
+            Ok(data) => offset..data,
+            Err(errno) => {
+                assert_eq!(errno, Errno::ENXIO);
+                offset..size
+            }
+        };
+        let skipped = &self.bytes[zeros.start as usize..zeros.end as usize];
+        assert!(skipped.iter().all(|byte| *byte == 0), "client {who} lost data at {offset}");
     }
 
     async fn stat(&mut self, who: usize) {
