@@ -26,6 +26,7 @@ const EDGES: &[(&str, &[&str])] = &[
 const UNSAFE: &[&str] = &[
     "net/src/blocking.rs",
     "net/src/socket.rs",
+    "net/src/words.rs",
     "fuse/src/flock.rs",
     "posix/src/shared.rs",
     "preload/src/",

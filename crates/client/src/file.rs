@@ -8,6 +8,7 @@ use pvfs_wire::attr::{Placement, Time};
 use pvfs_wire::ops::{OpenFlags, SHARED_OPEN_NUMBER, Wrote};
 use pvfs_wire::{Bytes, Errno, Handle};
 
+use crate::loans::Loans;
 use crate::unsynced::Unsynced;
 
 /// A regular file that is open. Positions are the caller's business.
@@ -26,6 +27,7 @@ pub struct OpenFile {
     shown: Mutex<Shown>,
     wrote: Mutex<Option<Wrote>>,
     unsynced: Mutex<Unsynced>,
+    loans: Mutex<Loans>,
 }
 
 /// How the manager knows of an open.
@@ -46,8 +48,8 @@ impl OpenFile {
         shown: Shown,
     ) -> Self {
         let (shown, wrote) = (Mutex::new(shown), Mutex::new(None));
-        let unsynced = Mutex::default();
-        Self { handle, flags, placement, registration, shown, wrote, unsynced }
+        let (unsynced, loans) = (Mutex::default(), Mutex::default());
+        Self { handle, flags, placement, registration, shown, wrote, unsynced, loans }
     }
 
     /// The number of this client's own open; EINVAL for one that was shared by others.
@@ -107,6 +109,11 @@ impl OpenFile {
     /// time once it is closed.
     pub fn last_write(&self) -> Option<Time> {
         self.wrote().map(|wrote| wrote.mtime)
+    }
+
+    /// What iods of this node have lent of the file.
+    pub(crate) fn loans(&self) -> MutexGuard<'_, Loans> {
+        self.loans.lock().expect(NO_PANIC)
     }
 
     /// What was written so far.

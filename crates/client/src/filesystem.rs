@@ -14,6 +14,7 @@ use pvfs_wire::ops::Map;
 use pvfs_wire::{DATA_BYTES_MAX, Errno, Handle, Operation};
 
 use crate::error::{Error, Result};
+use crate::loans::Boards;
 use crate::ops::dealing::Limits;
 use crate::presence::Presence;
 
@@ -28,6 +29,7 @@ pub struct Filesystem<R: Runtime> {
     numbers: AtomicU32,
     locked: Mutex<HashMap<Handle, u64>>,
     presence: Presence,
+    boards: Boards,
 }
 
 /// How a client behaves.
@@ -43,6 +45,8 @@ pub struct Options {
     pub checksums: bool,
     /// Which of a daemon's addresses are used.
     pub transport: Transport,
+    /// Whether objects on iods of this node are read without a message, by descriptors that the iods lend.
+    pub borrows: bool,
     /// Bytes of one request to one iod; a longer transfer is several requests.
     pub request_bytes_max: u64,
     /// What daemons log about this client.
@@ -70,6 +74,7 @@ impl Options {
             status_timeout: cluster.defaults.status_deadline,
             checksums: cluster.defaults.checksums,
             transport: Transport::Auto,
+            borrows: true,
             request_bytes_max: REQUEST_BYTES_MAX,
             software: concat!("pvfs-client ", env!("CARGO_PKG_VERSION")).into(),
         }
@@ -101,6 +106,7 @@ impl<R: Runtime> Filesystem<R> {
             numbers,
             locked,
             presence,
+            boards: Boards::default(),
         }))
     }
 
@@ -151,6 +157,11 @@ impl<R: Runtime> Filesystem<R> {
         let id = placement.iods.get(slot);
         let iod = id.and_then(|IodId(id)| self.iods.get(id as usize));
         iod.ok_or_else(|| Errno::EIO.into())
+    }
+
+    /// The words of iods that lend objects.
+    pub(crate) fn boards(&self) -> &Boards {
+        &self.boards
     }
 
     /// How this client behaves.

@@ -16,6 +16,7 @@ pub mod credentials;
 pub mod error;
 pub mod file;
 pub mod filesystem;
+mod loans;
 mod ops;
 mod presence;
 mod unsynced;

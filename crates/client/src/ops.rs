@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub mod adopt;
 pub mod append;
+pub mod borrow;
 pub mod copy;
 pub(crate) mod dealing;
 pub mod group;

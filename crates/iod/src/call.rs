@@ -53,6 +53,11 @@ impl<'a> Call<'a> {
         self.request.keep_data()
     }
 
+    /// Whether it came from a process of this node that can be handed descriptors.
+    pub fn shares_node(&self) -> bool {
+        self.request.peer.shares_node()
+    }
+
     /// On whose behalf; every operation on objects needs one.
     pub fn session(&self) -> Result<&'a Session, Errno> {
         self.request.session.map(|session| &**session).ok_or(Errno::EACCES)

@@ -15,7 +15,7 @@ mod local;
 mod memory;
 
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
@@ -68,6 +68,11 @@ pub trait Disk: Send + Sync {
     /// Space of the store.
     fn space(&self) -> Result<StoreStat, Errno>;
 
+    /// Whether the store is memory, so that no read waits.
+    fn is_memory(&self) -> bool {
+        false
+    }
+
     /// How many descriptors, or the like, it holds open now.
     fn open_objects(&self) -> usize;
 }
@@ -114,6 +119,12 @@ pub trait Object: Send + Sync {
 
     /// Size, space and time.
     fn stat(&self) -> Result<ObjectStat, Errno>;
+
+    /// Another descriptor of the object, only for reading, for a process of this node. EOPNOTSUPP when there is no
+    /// such thing.
+    fn lend(&self) -> Result<OwnedFd, Errno> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
     /// The size alone, which may be known without asking.
     fn local_size(&self) -> Result<u64, Errno> {

@@ -11,6 +11,7 @@
 //! pieces of a request, so that others see all of it or nothing (contract D3).
 
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,6 +23,7 @@ use crate::connection::Connection;
 use crate::disk::{Disk, Object, Waiting};
 use crate::figures::Figures;
 use crate::health::Health;
+use crate::loans::{Loans, Terms};
 use crate::lock::ObjectLocks;
 use crate::plan::Plan;
 use crate::recent::Recent;
@@ -37,17 +39,30 @@ pub struct Engine {
     removed: Mutex<Recent<Handle, ()>>,
     /// Written since the last commit began.
     written: AtomicBool,
+    /// What processes of this node may read by themselves; absent where memory cannot be shared.
+    loans: Option<Loans>,
     figures: Arc<Figures>,
     health: Arc<Health>,
 }
 
+/// An object to be handed to a process of this node.
+pub struct Loan {
+    /// Its words.
+    pub terms: Terms,
+    /// The object and the words.
+    pub files: Vec<OwnedFd>,
+    /// Whether no read of it waits.
+    pub in_memory: bool,
+}
+
 impl Engine {
-    /// An engine on this disk; data for replies come from `pool`.
+    /// An engine on this disk; data for replies come from `pool`. `number` is like no other daemon's.
     pub fn new(
         disk: Arc<dyn Disk>,
         pool: Pool,
         figures: Arc<Figures>,
         health: Arc<Health>,
+        number: u64,
     ) -> Self {
         Self {
             disk,
@@ -56,6 +71,7 @@ impl Engine {
             losses: Losses::default(),
             removed: Mutex::new(Recent::new(REMOVED_MAX)),
             written: AtomicBool::new(false),
+            loans: Loans::new(number).ok(),
             figures,
             health,
         }
@@ -106,6 +122,30 @@ impl Engine {
         }
         self.figures.written_bytes.add(data.len() as u64);
         self.judge(handle, "stat", object.local_size())
+    }
+
+    /// Lends the object for reading. ENOENT before it was first written.
+    pub fn lend(&self, handle: Handle) -> Result<Loan, Errno> {
+        let loans = self.loans.as_ref().ok_or(Errno::EOPNOTSUPP)?;
+        let _shared = self.locks.share(handle, Waiting::Allowed)?;
+        let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
+        let object = found.ok_or(Errno::ENOENT)?.lend()?;
+        let words = loans.words().try_clone_to_owned().map_err(|_| Errno::ENFILE)?;
+        let terms = loans.lend(handle);
+        self.figures.loans.one();
+        Ok(Loan { terms, files: vec![object, words], in_memory: self.disk.is_memory() })
+    }
+
+    /// Takes back everything that is lent.
+    pub fn end_loans(&self) {
+        if let Some(loans) = &self.loans {
+            loans.end_all();
+        }
+    }
+
+    /// Objects that are lent.
+    pub fn lent_objects(&self) -> usize {
+        self.loans.as_ref().map_or(0, Loans::count)
     }
 
     /// Whether the object has this size already, known without waiting.
@@ -219,6 +259,10 @@ impl Engine {
     pub fn remove(&self, handle: Handle) -> Result<(), Errno> {
         let _alone = self.locks.exclude(handle, Waiting::Allowed)?;
         self.written.store(true, SeqCst);
+        // Before: who still reads it by loan is told afterwards that it was too late.
+        if let Some(loans) = &self.loans {
+            loans.end(handle);
+        }
         self.judge(handle, "remove", self.disk.remove(handle))?;
         self.removed().insert(handle, ());
         self.figures.removed_objects.one();

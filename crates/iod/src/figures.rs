@@ -42,6 +42,8 @@ figures! {
     fsyncs,
     /// How often everything was brought there, in the background.
     commits,
+    /// Objects handed to processes of this node for reading.
+    loans,
     /// Objects removed.
     removed_objects,
     /// Errors of the disk, a full one not counted.

@@ -26,6 +26,7 @@ mod engine;
 mod figures;
 mod health;
 pub mod iod;
+mod loans;
 mod lock;
 mod ops;
 mod order;

@@ -7,6 +7,7 @@ mod allocate_object;
 mod control;
 mod copy_object;
 mod greeting;
+mod lend;
 mod ping;
 mod read;
 mod remove_objects;

@@ -106,7 +106,8 @@ impl Shared {
         if config.read_only {
             health.make_read_only("read-only by configuration");
         }
-        let engine = Engine::new(disk, pool, Arc::clone(&figures), Arc::clone(&health));
+        let number = getrandom::u64().unwrap_or_else(|_| u64::from(std::process::id()));
+        let engine = Engine::new(disk, pool, Arc::clone(&figures), Arc::clone(&health), number);
         let started = config.clock.monotonic();
         Arc::new(Self {
             board: Arc::new(Board::new(config.bounds())),
@@ -207,6 +208,7 @@ impl Shared {
     /// Goes by these keys from now on. What was verified already stays good for its time.
     pub fn accept_keys(&self, ring: KeyRing) {
         *self.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
+        self.engine.end_loans();
     }
 
     /// Whether objects of this file system are kept here.
@@ -265,6 +267,7 @@ impl Shared {
         let gauges = [
             ("connections", self.connections.count() as u64),
             ("open_objects", self.engine.disk().open_objects() as u64),
+            ("lent_objects", self.engine.lent_objects() as u64),
             ("pending_requests", pending as u64),
             ("active_requests", active as u64),
             ("store_size_bytes", space.total_bytes),
@@ -386,6 +389,8 @@ impl Shared {
 
     fn estop(&self) {
         self.health.stop("stopped by an emergency order; pvfs resume ends it");
+        // After: what is lent while this happens is either taken back here, or not answered.
+        self.engine.end_loans();
         for job in self.board.clear() {
             match job {
                 Job::Request(rest) => self.refuse(rest.pending, Errno::EIO),

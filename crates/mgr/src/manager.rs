@@ -280,7 +280,7 @@ impl Manager {
             busy: None,
         };
         match dispatch(request.header.operation, request.body, &mut cx) {
-            Ok(body) => Response { status: pvfs_wire::OK, body, data: None },
+            Ok(body) => Response { status: pvfs_wire::OK, body, data: None, files: Vec::new() },
             Err(status) => Response::failed(status),
         }
     }

@@ -48,6 +48,14 @@ impl Stream for Patient {
         received
     }
 
+    fn receive_files(
+        &mut self,
+        pieces: &mut [IoSliceMut<'_>],
+        files: &mut Vec<OwnedFd>,
+    ) -> io::Result<usize> {
+        self.0.receive_files(pieces, files)
+    }
+
     fn expect(&mut self, bytes: usize) {
         self.0.expect(bytes);
     }

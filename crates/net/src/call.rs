@@ -15,6 +15,7 @@ mod pool;
 mod sequences;
 
 use std::future::poll_fn;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -90,7 +91,7 @@ pub struct Data<'a, 'b> {
 }
 
 /// What came of a transfer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Moved<T> {
     /// The reply record.
     pub reply: T,
@@ -98,6 +99,8 @@ pub struct Moved<T> {
     pub bytes: usize,
     /// In which boot of the daemon's store this happened ([`pvfs_wire::ops::Welcome::boot`]).
     pub boot: u64,
+    /// Descriptors that came along.
+    pub files: Vec<OwnedFd>,
 }
 
 /// Why a call has no reply.
@@ -179,6 +182,11 @@ impl<R: Runtime> Server<R> {
     /// Its name in the cluster file.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it may be reached over a socket of this node.
+    pub fn is_on_this_node(&self) -> bool {
+        matches!(self.endpoints.first(), Some(Endpoint::Unix { .. }))
     }
 
     /// The file system's generation, as a manager's last welcome said; 0 before the first.
@@ -266,9 +274,15 @@ impl<R: Runtime> Caller<R> {
                     sleep_until(&self.runtime, self.runtime.now().after(PAUSE_BUSY)).await;
                 }
                 reply => {
-                    let incoming = reply?;
+                    let mut incoming = reply?;
                     let (bytes, boot) = (incoming.header.data_bytes as usize, incoming.boot);
-                    return Ok(Moved { reply: decoded::<O>(server, incoming)?, bytes, boot });
+                    let files = std::mem::take(&mut incoming.files);
+                    return Ok(Moved {
+                        reply: decoded::<O>(server, incoming)?,
+                        bytes,
+                        boot,
+                        files,
+                    });
                 }
             }
         }

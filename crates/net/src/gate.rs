@@ -26,7 +26,7 @@ use pvfs_wire::{
 };
 
 use crate::runtime::Instant;
-use crate::service::{ConnectionId, Peer, Reception, Response};
+use crate::service::{ConnectionId, Peer, Reception, Response, UNIX};
 pub use doorman::{Doorman, Limits, Rules, Security};
 use lanes::{Entry, LaneKey};
 
@@ -62,7 +62,7 @@ impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Ip(address) => address.fmt(f),
-            Self::Unix { .. } => f.write_str("unix"),
+            Self::Unix { .. } => f.write_str(UNIX),
         }
     }
 }

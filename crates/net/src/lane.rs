@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
+use std::os::fd::OwnedFd;
 
 use pvfs_wire::header::{checksum, checksum_pieces};
-use pvfs_wire::ops::{Auth, Hello, Welcome};
+use pvfs_wire::ops::{Auth, Hello, Lend, Welcome};
 use pvfs_wire::token::{Code, Credential, client_proof, same_code, server_proof};
 use pvfs_wire::{Bytes, DecodeError, Errno, HEADER_BYTES, Header, OK, Operation, Wire};
 
@@ -22,6 +23,9 @@ pub struct Lane<S> {
     tag: u64,
     sessions: HashMap<u64, AuthedSession>,
     shown: HashMap<u32, u64>,
+    /// Whether descriptors may come with the reply under way, and those that came.
+    lends: bool,
+    files: Vec<OwnedFd>,
 }
 
 /// Which of the client's connections this is, for the daemon to tell stale ones.
@@ -70,6 +74,8 @@ pub struct Incoming {
     pub body: Vec<u8>,
     /// The daemon's boot, as it was welcomed with ([`Welcome::boot`]).
     pub boot: u64,
+    /// Descriptors that came with it.
+    pub files: Vec<OwnedFd>,
 }
 
 #[derive(Clone, Copy)]
@@ -92,6 +98,8 @@ impl<S: Stream> Lane<S> {
             tag: 0,
             sessions: HashMap::new(),
             shown: HashMap::new(),
+            lends: false,
+            files: Vec::new(),
         };
         ready(runtime, &lane.stream, Interest::Writable).await;
         lane.welcome = lane.ask(runtime, hello).await?;
@@ -147,6 +155,7 @@ impl<S: Stream> Lane<S> {
         into: &mut [&mut [u8]],
     ) -> Result<Incoming, LaneError> {
         self.tag += 1;
+        self.lends = outgoing.header.operation == Lend::CODE;
         self.send(runtime, outgoing).await?;
         let incoming = self.receive(runtime, reply_body_bytes, into).await?;
         if incoming.header.tag != self.tag || incoming.header.operation != outgoing.header.operation
@@ -213,7 +222,7 @@ impl<S: Stream> Lane<S> {
         let header = Header::decode(head[..HEADER_BYTES].try_into().expect("64 bytes"))?;
         if into.is_empty() {
             let body = self.rest_of_body(runtime, header, &head[HEADER_BYTES..got]).await?;
-            return Ok(Incoming { header, body, boot: self.welcome.boot });
+            return Ok(self.incoming(header, body));
         }
         let total = expected_total(header, head_bytes, into)?;
         while got < total {
@@ -224,7 +233,11 @@ impl<S: Stream> Lane<S> {
         let body = head[HEADER_BYTES..HEADER_BYTES + header.body_bytes as usize].to_vec();
         header.check_body(&body)?;
         check_data(header, into)?;
-        Ok(Incoming { header, body, boot: self.welcome.boot })
+        Ok(self.incoming(header, body))
+    }
+
+    fn incoming(&mut self, header: Header, body: Vec<u8>) -> Incoming {
+        Incoming { header, body, boot: self.welcome.boot, files: std::mem::take(&mut self.files) }
     }
 
     /// The body of a reply without data, of which `first` has already arrived.
@@ -285,7 +298,11 @@ impl<S: Stream> Lane<S> {
             let mut slices = Vec::with_capacity(1 + rest.len().min(SLICES_MAX));
             slices.push(IoSliceMut::new(first));
             slices.extend(rest.iter_mut().take(SLICES_MAX).map(|piece| IoSliceMut::new(piece)));
-            match self.stream.receive(&mut slices) {
+            let received = match self.lends {
+                true => self.stream.receive_files(&mut slices, &mut self.files),
+                false => self.stream.receive(&mut slices),
+            };
+            match received {
                 Ok(0) => return Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
                 Ok(count) => return Ok(count),
                 Err(error) if retry(&error) => {}

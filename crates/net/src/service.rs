@@ -5,6 +5,7 @@
 //! the round or later, from any thread, by its [`Ticket`].
 
 use std::ops::{Deref, Range};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use pvfs_wire::ops::Hello;
@@ -48,6 +49,16 @@ pub struct Request<'a> {
     pub ticket: Ticket,
 }
 
+impl Peer {
+    /// Whether it is a process of this node that can be handed descriptors.
+    pub fn shares_node(&self) -> bool {
+        self.address == UNIX
+    }
+}
+
+/// The address of a peer that came over a socket of this node.
+pub const UNIX: &str = "unix";
+
 impl Request<'_> {
     /// The data, for use after the round. Not copied when it lies in a network buffer: the connection
     /// then goes on with another one.
@@ -90,12 +101,14 @@ pub struct Response {
     pub body: Vec<u8>,
     /// File data.
     pub data: Option<Buffer>,
+    /// Descriptors, for a process of this node; see [`Peer::shares_node`].
+    pub files: Vec<OwnedFd>,
 }
 
 impl Response {
     /// Success, with a reply record.
     pub fn done<O: Operation>(reply: &O::Reply) -> Self {
-        Self { status: pvfs_wire::OK, body: reply.to_bytes(), data: None }
+        Self { status: pvfs_wire::OK, body: reply.to_bytes(), data: None, files: Vec::new() }
     }
 
     /// Success, with a reply record and data.
@@ -103,9 +116,14 @@ impl Response {
         Self { data: Some(data), ..Self::done::<O>(reply) }
     }
 
+    /// Success, with a reply record and descriptors.
+    pub fn with_files<O: Operation>(reply: &O::Reply, files: Vec<OwnedFd>) -> Self {
+        Self { files, ..Self::done::<O>(reply) }
+    }
+
     /// Failure.
     pub fn failed(status: Errno) -> Self {
-        Self { status, body: Vec::new(), data: None }
+        Self { status, body: Vec::new(), data: None, files: Vec::new() }
     }
 }
 

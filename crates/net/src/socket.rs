@@ -1,6 +1,7 @@
 //! Real sockets: TCP and AF_UNIX, never blocking.
 
 use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
@@ -8,8 +9,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown,
-    SocketAddrUnix, SocketFlags, SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
 };
 
 use crate::endpoint::Endpoint;
@@ -168,6 +169,37 @@ impl Stream for Socket {
         self.receive_with(pieces, RecvFlags::DONTWAIT)
     }
 
+    fn send_files(
+        &mut self,
+        pieces: &[IoSlice<'_>],
+        files: &[BorrowedFd<'_>],
+    ) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if self.is_tcp || !ancillary.push(SendAncillaryMessage::ScmRights(files)) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        Ok(rustix::net::sendmsg(&self.fd, pieces, &mut ancillary, flags)?)
+    }
+
+    fn receive_files(
+        &mut self,
+        pieces: &mut [IoSliceMut<'_>],
+        files: &mut Vec<OwnedFd>,
+    ) -> io::Result<usize> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let received = rustix::net::recvmsg(&self.fd, pieces, &mut ancillary, flags)?;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                files.extend(rights);
+            }
+        }
+        Ok(received.bytes)
+    }
+
     /// On TCP only: AF_UNIX wakes up for every message whatever it is told.
     fn expect(&mut self, bytes: usize) {
         let bytes = bytes.clamp(1, EXPECTED_BYTES_MAX);
@@ -239,6 +271,9 @@ const EXPECTED_BYTES_MAX: usize = 128 << 10;
 
 /// The kernel's IOV_MAX.
 const PIECES_MAX: usize = 1024;
+
+/// Descriptors that come with one message.
+const FILES_MAX: usize = 4;
 
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);

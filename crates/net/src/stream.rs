@@ -1,6 +1,7 @@
 //! A connection's two ends, seen as bytes that never block.
 
 use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// One end of a connection: ordered, reliable bytes.
 ///
@@ -12,6 +13,24 @@ pub trait Stream: Send {
 
     /// Fills the pieces, in order; returns how many bytes it gave.
     fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
+
+    /// Takes bytes as [`Stream::send`] does, and descriptors with the first of them, all or none.
+    fn send_files(
+        &mut self,
+        _pieces: &[IoSlice<'_>],
+        _files: &[BorrowedFd<'_>],
+    ) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Fills the pieces as [`Stream::receive`] does, and keeps descriptors that came with the bytes.
+    fn receive_files(
+        &mut self,
+        pieces: &mut [IoSliceMut<'_>],
+        _files: &mut Vec<OwnedFd>,
+    ) -> io::Result<usize> {
+        self.receive(pieces)
+    }
 
     /// A hint: it is worth waking up only for that many bytes, or the end. Whatever arrives can still be
     /// received; 1 takes the hint back.

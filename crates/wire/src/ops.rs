@@ -168,6 +168,7 @@ macro_rules! iod_operations {
             StatObjects -> ObjectStats = 0x0205 Query;
             RemoveObjects -> Done = 0x0206 Repeatable;
             StatStore -> StoreStat = 0x0207 Query;
+            Lend -> Lent = 0x0208 Query;
             AllocateObject -> Written = 0x0210 Repeatable;
             SeekObject -> Sought = 0x0211 Query;
             CopyObject -> Written = 0x0212 Repeatable;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use pvfs_layout::Distribution;
-use pvfs_net::call::Data;
+use pvfs_net::call::{Data, Server};
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Errno;
 use pvfs_wire::ops::{OpenFlags, Read};
@@ -11,6 +11,7 @@ use pvfs_wire::ops::{OpenFlags, Read};
 use super::pieces::{Share, deal_mut, regions, windows};
 use crate::error::Result;
 use crate::file::OpenFile;
+use crate::loans::Advice;
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
@@ -76,6 +77,27 @@ impl<R: Runtime> User<R> {
     ) -> Result<SlotEnd> {
         let slot = share.slot;
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
+        let advice = self.advise(file, iod, share);
+        if let Advice::Borrowed(loan) = &advice
+            && let Some(end) = self.read_lent(file, loan, window, share)
+        {
+            return Ok(end);
+        }
+        let end = self.read_asked(file, iod, window, share).await?;
+        if let Advice::Borrow = advice {
+            self.borrow(file, slot, iod).await;
+        }
+        Ok(end)
+    }
+
+    async fn read_asked(
+        &self,
+        file: &OpenFile,
+        iod: &Server<R>,
+        window: &Range<u64>,
+        share: &mut Share<&mut [u8]>,
+    ) -> Result<SlotEnd> {
+        let slot = share.slot;
         let regions = regions(window)?;
         let wanted: usize = share.pieces.iter().map(|piece| piece.len()).sum();
         let moved = self
@@ -117,10 +139,10 @@ impl<R: Runtime> User<R> {
 }
 
 /// What one slot's reply says of the end of the file.
-struct SlotEnd {
-    slot: u32,
-    local_size: u64,
-    short: bool,
+pub(super) struct SlotEnd {
+    pub(super) slot: u32,
+    pub(super) local_size: u64,
+    pub(super) short: bool,
 }
 
 fn proven_size(file: &OpenFile, ends: &[SlotEnd]) -> u64 {

@@ -14,7 +14,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -220,6 +220,10 @@ impl Disk for LocalDisk {
             free_bytes: space.f_bfree.saturating_mul(space.f_frsize),
             available_bytes: space.f_bavail.saturating_mul(space.f_frsize),
         })
+    }
+
+    fn is_memory(&self) -> bool {
+        self.store.in_memory
     }
 
     fn open_objects(&self) -> usize {
@@ -511,6 +515,11 @@ impl Object for LocalObject {
 
     fn stat(&self) -> Result<ObjectStat, Errno> {
         sys::fstat(&self.file).map(|stat| object_stat(&stat)).map_err(errno)
+    }
+
+    fn lend(&self) -> Result<OwnedFd, Errno> {
+        let again = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        sys::open(again, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(errno)
     }
 
     fn local_size(&self) -> Result<u64, Errno> {

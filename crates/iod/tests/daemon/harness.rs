@@ -97,7 +97,7 @@ pub struct Sent<'a> {
 impl Sent<'_> {
     /// Waits for the reply: its record and data, or its error.
     pub fn reply<O: Operation>(self) -> Result<(O::Reply, Vec<u8>), Errno> {
-        let Response { status, body, data } = self.desk.wait(self.tag);
+        let Response { status, body, data, .. } = self.desk.wait(self.tag);
         if status != pvfs_wire::OK {
             assert!(body.is_empty() && data.is_none(), "an error comes with nothing else");
             return Err(status);

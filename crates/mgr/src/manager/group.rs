@@ -255,7 +255,7 @@ impl<'a, 'view> Group<'a, 'view> {
         }
         self.refuse_growth(request)?;
         let response = match self.dispatch(request) {
-            Ok(body) => Response { status: pvfs_wire::OK, body, data: None },
+            Ok(body) => Response { status: pvfs_wire::OK, body, data: None, files: Vec::new() },
             Err(Refusal::Busy(object)) => return self.defer(request, object),
             Err(Refusal::Error(status)) => Response::failed(status),
         };
@@ -267,7 +267,12 @@ impl<'a, 'view> Group<'a, 'view> {
         let ends_truncations = [Truncated::CODE, Close::CODE].contains(&request.header.operation);
         self.truncation_ended |= ends_truncations;
         match self.dispatch(request) {
-            Ok(body) => Ok(Fate::Answer(Response { status: pvfs_wire::OK, body, data: None })),
+            Ok(body) => Ok(Fate::Answer(Response {
+                status: pvfs_wire::OK,
+                body,
+                data: None,
+                files: Vec::new(),
+            })),
             Err(Refusal::Busy(_)) => Err(Errno::EAGAIN),
             Err(Refusal::Error(status)) => Err(status),
         }

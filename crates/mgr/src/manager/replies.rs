@@ -109,7 +109,12 @@ impl Replies {
         let bytes = view.get(&keys::reply(client, sequence.slot))?.ok_or(Errno::EIO)?;
         let record = decode(&bytes)?;
         let committed = !self.uncommitted.contains(&(client, sequence.slot));
-        let response = Response { status: Errno(record.status), body: record.body.0, data: None };
+        let response = Response {
+            status: Errno(record.status),
+            body: record.body.0,
+            data: None,
+            files: Vec::new(),
+        };
         Ok(Verdict::Repeat(response, committed))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use pvfs_wire::header::checksum;
 use pvfs_wire::{HEADER_BYTES, Header};
@@ -24,6 +25,8 @@ struct Reply {
     header: [u8; HEADER_BYTES],
     body: Vec<u8>,
     data: Option<Buffer>,
+    /// Handed over with the first byte.
+    files: Vec<OwnedFd>,
 }
 
 impl Reply {
@@ -44,7 +47,8 @@ impl Output {
             header.data_bytes = data.len() as u32;
             header.data_crc = data_checksum.then(|| checksum(data));
         }
-        let reply = Reply { header: header.encode(), body: response.body, data: response.data };
+        let Response { body, data, files, .. } = response;
+        let reply = Reply { header: header.encode(), body, data, files };
         self.queued_bytes += reply.bytes();
         self.queue.push_back(reply);
     }
@@ -78,12 +82,35 @@ impl Output {
         Ok(total)
     }
 
-    fn send_once(&self, stream: &mut impl Stream) -> io::Result<(usize, usize)> {
+    fn send_once(&mut self, stream: &mut impl Stream) -> io::Result<(usize, usize)> {
+        if self.queue.front().is_some_and(|first| !first.files.is_empty()) {
+            return self.send_first_with_files(stream);
+        }
+        self.send_many(stream)
+    }
+
+    /// Descriptors belong to the bytes they come with, so their reply is sent by itself.
+    fn send_first_with_files(&mut self, stream: &mut impl Stream) -> io::Result<(usize, usize)> {
+        let first = self.queue.front_mut().expect("the caller has seen it");
+        let files = std::mem::take(&mut first.files);
+        let borrowed: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
+        let slices = first.pieces().map(IoSlice::new);
+        match stream.send_files(&slices, &borrowed) {
+            Ok(sent) => Ok((first.bytes(), sent)),
+            Err(error) => {
+                first.files = files;
+                Err(error)
+            }
+        }
+    }
+
+    fn send_many(&self, stream: &mut impl Stream) -> io::Result<(usize, usize)> {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let mut count = 0;
         let mut offered = 0;
         let mut skip = self.sent_bytes;
-        for piece in self.queue.iter().flat_map(Reply::pieces) {
+        let without_files = self.queue.iter().take_while(|reply| reply.files.is_empty());
+        for piece in without_files.flat_map(Reply::pieces) {
             let hidden = skip.min(piece.len());
             skip -= hidden;
             if hidden == piece.len() {
@@ -147,7 +174,12 @@ mod tests {
         let mut data = Buffer::unpooled(number * 7);
         data.fill(number as u8);
         let data = (!number.is_multiple_of(3)).then_some(data);
-        Response { status: pvfs_wire::OK, body: vec![number as u8; number % 5], data }
+        Response {
+            status: pvfs_wire::OK,
+            body: vec![number as u8; number % 5],
+            data,
+            files: Vec::new(),
+        }
     }
 
     #[test]

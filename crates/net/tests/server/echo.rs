@@ -68,7 +68,12 @@ impl Echo {
             ECHO => {
                 let mut data = self.pool.take(request.data.len());
                 data.copy_from_slice(request.data);
-                request.ticket.reply(Response { status: OK, body, data: Some(data) });
+                request.ticket.reply(Response {
+                    status: OK,
+                    body,
+                    data: Some(data),
+                    files: Vec::new(),
+                });
             }
             FORGET => {}
             LATER => {
@@ -78,23 +83,33 @@ impl Echo {
                     std::thread::sleep(Duration::from_millis(u64::from(body[0])));
                     let mut copy = Buffer::unpooled(data.len());
                     copy.copy_from_slice(&data);
-                    ticket.reply(Response { status: OK, body, data: Some(copy) });
+                    ticket.reply(Response {
+                        status: OK,
+                        body,
+                        data: Some(copy),
+                        files: Vec::new(),
+                    });
                 });
             }
             PRODUCE => {
                 let bytes = u32::from_le_bytes(body[..4].try_into().unwrap());
                 let data = Some(self.pool.take(bytes as usize));
-                request.ticket.reply(Response { status: OK, body: Vec::new(), data });
+                request.ticket.reply(Response {
+                    status: OK,
+                    body: Vec::new(),
+                    data,
+                    files: Vec::new(),
+                });
             }
             HOLD => self.held.lock().unwrap().push(request.ticket),
             WHOAMI => {
                 let uid = request.session.map_or(u32::MAX, |session| session.uid);
                 let body = uid.to_le_bytes().to_vec();
-                request.ticket.reply(Response { status: OK, body, data: None });
+                request.ticket.reply(Response { status: OK, body, data: None, files: Vec::new() });
             }
             ESTOP => {
                 self.daemon.get().unwrap().estop();
-                request.ticket.reply(Response { status: OK, body, data: None });
+                request.ticket.reply(Response { status: OK, body, data: None, files: Vec::new() });
             }
             FORGED => request.ticket.reply(Response::failed(Errno::EKEYREJECTED)),
             _ => request.ticket.reply(Response::failed(Errno::ENOSYS)),

@@ -219,6 +219,7 @@ fn a_reader_of_large_replies() {
     let cluster = Cluster::load(path.as_ref()).unwrap();
     let mut options = Options::of(&cluster);
     (options.request_bytes_max, options.transport) = (4 << 20, Transport::Unix);
+    options.borrows = false;
     let connected = Connected::with(cluster, options)
         .unwrap_or_else(|failure| panic!("{}", failure.sentence()));
     let file = open(&connected.user, "zeros");

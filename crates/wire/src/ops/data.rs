@@ -76,6 +76,36 @@ record! {
 }
 
 record! {
+    /// Asks for the object itself, to read it without a message. For processes of the iod's node, over AF_UNIX:
+    /// two descriptors come with the reply, the object (read-only) and the words.
+    ///
+    /// Errors: EOPNOTSUPP not over this connection, or not from this store; ENOENT never written yet; EAGAIN
+    /// too much is lent.
+    pub struct Lend {
+        /// The right to read.
+        pub access: Access,
+    }
+}
+
+record! {
+    /// A loan: good until its time is over or one of the two words has another value.
+    pub struct Lent {
+        /// Identifies the file of words: it is the same for all loans of a running iod.
+        pub words: u64,
+        /// The value of word 0, which changes when all loans end.
+        pub whole: u32,
+        /// Which word changes when the object is removed, moved or not lent any more.
+        pub word: u32,
+        /// That word's value.
+        pub value: u32,
+        /// Whether the store is memory: no read of it waits.
+        pub in_memory: bool,
+        /// Milliseconds until the loan ends by itself.
+        pub valid_ms: u32,
+    }
+}
+
+record! {
     /// Waits until everything written to the object is on stable storage.
     pub struct Sync {
         /// The right.

@@ -282,6 +282,8 @@ records! {
     Written { local_size }
     TruncateObject { access, slot, size }
     Sync { access }
+    Lend { access }
+    Lent { words, whole, word, value, in_memory, valid_ms }
     AllocateObject { access, slot, offset, bytes, how, grow }
     SeekObject { access, slot, offset, hole }
     Sought { offset, local_size }

@@ -1,0 +1,108 @@
+//! What iods of this node have lent: per open file its objects, per file system the iods' words.
+//!
+//! Borrowing costs a message, so it is done for a file that is read for the second time from the same iod,
+//! or in long pieces.
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pvfs_net::loan::Loan;
+use pvfs_net::runtime::Instant;
+use pvfs_net::words::SharedWords;
+
+/// The objects of one open file that were borrowed, by slot.
+#[derive(Debug, Default)]
+pub struct Loans {
+    slots: HashMap<u32, Slot>,
+}
+
+#[derive(Clone, Debug)]
+enum Slot {
+    /// Read so many bytes by messages.
+    Asked(u64),
+    /// Read it directly.
+    Borrowed(Arc<Loan>),
+    /// Somebody is asking, or it was refused: not again before then.
+    NotBefore(Instant),
+}
+
+/// What to do for a read.
+pub enum Advice {
+    /// Read from this.
+    Borrowed(Arc<Loan>),
+    /// Ask for the object first.
+    Borrow,
+    /// Ask for the bytes.
+    Ask,
+}
+
+impl Loans {
+    /// How a read of so many bytes from this slot is to be done.
+    pub fn advise(&mut self, slot: u32, bytes: u64, now: Instant) -> Advice {
+        let known = self.slots.entry(slot).or_insert(Slot::Asked(0));
+        match known {
+            Slot::Borrowed(loan) if loan.is_good(now) => return Advice::Borrowed(loan.clone()),
+            Slot::NotBefore(then) if now < *then => return Advice::Ask,
+            Slot::Asked(before) if *before + bytes < BYTES_BEFORE => {
+                *before += bytes;
+                return Advice::Ask;
+            }
+            _ => {}
+        }
+        *known = Slot::NotBefore(now.after(PAUSE));
+        Advice::Borrow
+    }
+
+    /// The object of this slot was lent.
+    pub fn lent(&mut self, slot: u32, loan: Arc<Loan>) {
+        self.slots.insert(slot, Slot::Borrowed(loan));
+    }
+}
+
+/// The words of each iod that has lent something, by their number. An iod that was restarted has others.
+#[derive(Default)]
+pub struct Boards {
+    known: Mutex<HashMap<u64, Arc<SharedWords>>>,
+}
+
+impl Boards {
+    /// The words of this number, from the file that came along if they are not known yet.
+    pub fn words(&self, number: u64, file: &OwnedFd) -> Option<Arc<SharedWords>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(words) = known.get(&number) {
+            return Some(words.clone());
+        }
+        let words = Arc::new(SharedWords::map(file).ok()?);
+        // Those of iods that are gone are kept by their loans, while there are any.
+        if known.len() >= BOARDS_MAX {
+            known.clear();
+        }
+        known.insert(number, words.clone());
+        Some(words)
+    }
+}
+
+/// Bytes read from an object by messages before it is borrowed: a small file is not read again.
+const BYTES_BEFORE: u64 = 64 << 10;
+
+/// After a refusal.
+const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Iods of one node.
+const BOARDS_MAX: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_is_borrowed_once_it_is_read_enough_and_not_twice_at_once() {
+        let (mut loans, now) = (Loans::default(), Instant(0));
+        assert!(matches!(loans.advise(3, 4096, now), Advice::Ask));
+        assert!(matches!(loans.advise(3, BYTES_BEFORE, now), Advice::Borrow));
+        assert!(matches!(loans.advise(3, BYTES_BEFORE, now), Advice::Ask), "it is being asked for");
+        assert!(matches!(loans.advise(4, 1 << 20, now), Advice::Borrow), "another slot");
+        assert!(matches!(loans.advise(3, 1, now.after(PAUSE)), Advice::Borrow), "refused long ago");
+    }
+}

@@ -1,0 +1,88 @@
+//! Reading by loan: the bytes of one slot directly from the object, where its iod runs on this node and lends it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pvfs_layout::Distribution;
+use pvfs_net::call::{Data, Patience, Server};
+use pvfs_net::loan::Loan;
+use pvfs_net::runtime::Runtime;
+use pvfs_wire::Errno;
+use pvfs_wire::ops::Lend;
+
+use super::pieces::Share;
+use super::read::{SlotEnd, zero_after};
+use crate::error::Result;
+use crate::file::OpenFile;
+use crate::loans::Advice;
+use crate::user::User;
+
+impl<R: Runtime> User<R> {
+    /// How a share of a read is to be had.
+    pub(super) fn advise(
+        &self,
+        file: &OpenFile,
+        iod: &Server<R>,
+        share: &Share<&mut [u8]>,
+    ) -> Advice {
+        if !self.filesystem.options().borrows || !iod.is_on_this_node() {
+            return Advice::Ask;
+        }
+        let bytes = share.pieces.iter().map(|piece| piece.len() as u64).sum();
+        file.loans().advise(share.slot, bytes, self.filesystem.runtime().now())
+    }
+
+    /// Reads a share from the object itself; `None` when the iod has to be asked after all.
+    pub(super) fn read_lent(
+        &self,
+        file: &OpenFile,
+        loan: &Loan,
+        window: &Range<u64>,
+        share: &mut Share<&mut [u8]>,
+    ) -> Option<SlotEnd> {
+        let slot = share.slot;
+        let local = file.placement.dist.local_range(slot, window.clone());
+        let now = self.filesystem.runtime().now();
+        let read = loan.read(local.start, &mut share.pieces, now)?;
+        let short = (read.bytes as u64) < local.end - local.start;
+        if short {
+            zero_after(&mut share.pieces, read.bytes);
+        }
+        Some(SlotEnd { slot, local_size: read.local_size, short })
+    }
+
+    /// Borrows the object for the reads to come. That the iod does not lend it is no failure.
+    pub(super) async fn borrow(&self, file: &OpenFile, slot: u32, iod: &Server<R>) {
+        match self.ask_for_loan(file, iod).await {
+            Ok(loan) => file.loans().lent(slot, Arc::new(loan)),
+            Err(error) => tracing::debug!(iod = iod.name(), %error, "object not lent"),
+        }
+    }
+
+    async fn ask_for_loan(&self, file: &OpenFile, iod: &Server<R>) -> Result<Loan> {
+        let caller = self.filesystem.caller();
+        let (asked, shown) = (caller.runtime.now(), file.shown());
+        let make = |access| Lend { access };
+        let mut nothing = Data::default();
+        let moved =
+            caller.transfer(iod, &self.principal, &shown, make, &mut nothing, PATIENCE).await?;
+        let (lent, files) = (moved.reply, <[_; 2]>::try_from(moved.files));
+        let [object, words] = files.map_err(|_| Errno::EOPNOTSUPP)?;
+        let words = self.filesystem.boards().words(lent.words, &words).ok_or(Errno::EOPNOTSUPP)?;
+        Ok(Loan {
+            file: object,
+            words,
+            whole: (WHOLE, lent.whole),
+            object: (lent.word, lent.value),
+            in_memory: lent.in_memory,
+            until: asked.after(Duration::from_millis(u64::from(lent.valid_ms))),
+        })
+    }
+}
+
+/// The word that changes when all loans of an iod end.
+const WHOLE: u32 = 0;
+
+/// A read that is done already waits this long, once, to make the next ones faster.
+const PATIENCE: Patience = Patience { timeout: Duration::from_millis(500), insist: false };

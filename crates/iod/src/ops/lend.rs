@@ -1,0 +1,40 @@
+//! Lend: the object itself, read-only, for a process of this node.
+
+use pvfs_net::service::Response;
+use pvfs_wire::ops::{Lend, Lent};
+use pvfs_wire::token::Rights;
+use pvfs_wire::{Errno, Handle};
+
+use super::{Execute, Next, Outcome};
+use crate::call::Call;
+use crate::shared::Shared;
+
+impl Execute for Lend {
+    fn execute(self, iod: &Shared, call: &Call<'_>) -> Outcome {
+        let capability = iod.grant(call, &self.access, Rights::READ)?;
+        if !call.shares_node() {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let (handle, now_s) = (capability.handle, iod.clock.unix().as_secs());
+        let left_s = capability.expiry.saturating_sub(now_s).min(LOAN_S_MAX);
+        // Opening it may wait for the disk.
+        Ok(Next::work(0, move |iod, _| lend(iod, handle, left_s as u32 * 1000)))
+    }
+}
+
+fn lend(iod: &Shared, handle: Handle, valid_ms: u32) -> Outcome {
+    let loan = iod.engine.lend(handle)?;
+    let terms = loan.terms;
+    let reply = Lent {
+        words: terms.words,
+        whole: terms.whole,
+        word: terms.word,
+        value: terms.value,
+        in_memory: loan.in_memory,
+        valid_ms,
+    };
+    Ok(Next::Answer(Response::with_files::<Lend>(&reply, loan.files)))
+}
+
+/// However long the capability is good: so that a daemon that was killed is noticed by its borrowers.
+const LOAN_S_MAX: u64 = 30;

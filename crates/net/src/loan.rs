@@ -1,0 +1,127 @@
+//! Objects that a daemon of this node has lent: read directly, without a message.
+//!
+//! ```text
+//!   iod                                     client
+//!   words:  whole | object | object ...     1 both words as they were when it was lent?
+//!             |        |                    2 preadv2, only what is in memory
+//!     estop, keys   removed, forgotten      3 both words still so?   no: as if nothing was read
+//! ```
+//!
+//! What is not in memory, and everything while a word has changed or the time of the loan is over, is asked of
+//! the daemon as usual. So a read by loan never waits, and a daemon that takes a loan back is obeyed at once.
+
+use std::io::IoSliceMut;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use rustix::io::ReadWriteFlags;
+
+use crate::runtime::Instant;
+use crate::words::SharedWords;
+
+/// An object on loan, for reading.
+#[derive(Debug)]
+pub struct Loan {
+    /// The object.
+    pub file: OwnedFd,
+    /// Where the daemon says that it wants it back.
+    pub words: Arc<SharedWords>,
+    /// The daemon's word and its value.
+    pub whole: (u32, u32),
+    /// The object's word and its value.
+    pub object: (u32, u32),
+    /// Whether the store is memory, so that no read waits and none can be told not to.
+    pub in_memory: bool,
+    /// When it ends by itself.
+    pub until: Instant,
+}
+
+/// What a read by loan brought.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LentRead {
+    /// Bytes read; fewer than wanted only at the end of the object.
+    pub bytes: usize,
+    /// The object's size.
+    pub local_size: u64,
+}
+
+impl Loan {
+    /// Whether it is still one.
+    pub fn is_good(&self, now: Instant) -> bool {
+        now < self.until && [self.whole, self.object].iter().all(|word| self.is_unchanged(*word))
+    }
+
+    fn is_unchanged(&self, (word, value): (u32, u32)) -> bool {
+        self.words.load(word) == Some(value)
+    }
+
+    /// Reads from `local` on. `None` when the loan is over or the daemon has to fetch something first.
+    pub fn read(&self, local: u64, into: &mut [&mut [u8]], now: Instant) -> Option<LentRead> {
+        if into.len() > PIECES_MAX || !self.is_good(now) {
+            return None;
+        }
+        let wanted: usize = into.iter().map(|piece| piece.len()).sum();
+        let mut pieces: Vec<IoSliceMut<'_>> =
+            into.iter_mut().map(|piece| IoSliceMut::new(piece)).collect();
+        let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
+        let bytes = rustix::io::preadv2(&self.file, &mut pieces, local, flags).ok()?;
+        let local_size = rustix::fs::fstat(&self.file).ok()?.st_size as u64;
+        // In the middle of the object: the rest is not in memory.
+        let is_cut = bytes < wanted && local + (bytes as u64) < local_size;
+        (!is_cut && self.is_good(now)).then_some(LentRead { bytes, local_size })
+    }
+}
+
+/// The kernel's IOV_MAX.
+const PIECES_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::Words;
+    use std::io::Write;
+
+    fn loan(content: &[u8], words: &Words) -> Loan {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content).unwrap();
+        Loan {
+            file: file.into(),
+            words: Arc::new(SharedWords::map(words.file()).unwrap()),
+            whole: (0, words.load(0)),
+            object: (5, words.load(5)),
+            in_memory: true,
+            until: Instant(100),
+        }
+    }
+
+    fn read(loan: &Loan, local: u64, bytes: usize, now: u64) -> Option<(Vec<u8>, u64)> {
+        let mut buffer = vec![0; bytes];
+        let (first, second) = buffer.split_at_mut(bytes / 3);
+        let lent = loan.read(local, &mut [first, second], Instant(now))?;
+        buffer.truncate(lent.bytes);
+        Some((buffer, lent.local_size))
+    }
+
+    #[test]
+    fn it_is_read_as_the_daemon_would() {
+        let words = Words::new(16).unwrap();
+        let loan = loan(b"0123456789", &words);
+        assert_eq!(read(&loan, 2, 5, 0), Some((b"23456".to_vec(), 10)));
+        assert_eq!(read(&loan, 7, 9, 0), Some((b"789".to_vec(), 10)), "up to its end");
+        assert_eq!(read(&loan, 50, 9, 0), Some((Vec::new(), 10)), "and nothing beyond");
+    }
+
+    #[test]
+    fn it_ends_when_either_word_changes_or_its_time_is_over() {
+        for word in [0, 5] {
+            let words = Words::new(16).unwrap();
+            let loan = loan(b"0123456789", &words);
+            words.change(3);
+            assert!(read(&loan, 0, 10, 99).is_some());
+            words.change(word);
+            assert_eq!(read(&loan, 0, 10, 99), None);
+        }
+        let words = Words::new(16).unwrap();
+        assert_eq!(read(&loan(b"0123456789", &words), 0, 10, 100), None);
+    }
+}
