@@ -20,6 +20,7 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::attendance::{Attendance, attend};
 use crate::endpoint::Endpoint;
+use crate::queue::current;
 use crate::runtime::{Instant, Interest, Runtime};
 use crate::socket::{RECEIVE_WAIT, Socket};
 use crate::stream::Stream;
@@ -95,6 +96,9 @@ impl Runtime for Blocking {
     }
 
     fn poll_ready(&self, stream: &Patient, interest: Interest) -> Poll<()> {
+        if let Some(polled) = current::poll_ready(stream.0.as_fd(), interest) {
+            return polled;
+        }
         let fd = stream.0.as_fd().as_raw_fd();
         let flags = match interest {
             Interest::Readable => PollFlags::IN,
@@ -107,7 +111,9 @@ impl Runtime for Blocking {
         if self.now() >= at {
             return Poll::Ready(());
         }
-        WAITS.with_borrow_mut(|waits| waits.wake_at = waits.wake_at.min(at));
+        if current::wake_at(at).is_none() {
+            WAITS.with_borrow_mut(|waits| waits.wake_at = waits.wake_at.min(at));
+        }
         Poll::Pending
     }
 
@@ -148,6 +154,7 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(bell.clone());
     let mut context = Context::from_waker(&waker);
     // An operation may be begun inside another's wait only by mistake, but then each keeps its own waits.
+    let _masked = current::mask();
     let own = Waits { bell: Some(bell.clone()), ..Waits::new() };
     let outer = WAITS.replace(ManuallyDrop::new(own));
     let output = loop {
