@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pvfs_config::{Cluster, KeyError};
+use pvfs_config::{Cluster, KeyError, Security};
 use pvfs_net::attendance::connect_within;
 use pvfs_net::call::{Principal, Renew};
 use pvfs_wire::token::{Credential, KeyRing, Session, SessionRights};
@@ -33,6 +33,8 @@ pub enum Issuer {
         ring: KeyRing,
         /// How long a session lives.
         lifetime: Duration,
+        /// Where the keys are read again for each session, since they may be rolled meanwhile.
+        security: Option<Box<Security>>,
     },
     /// The node's agent, for the user this process runs as.
     Agent(PathBuf),
@@ -55,7 +57,9 @@ impl Issuer {
     pub fn of(cluster: &Cluster) -> Result<Self> {
         let lifetime = cluster.security.session;
         match key_ring(cluster) {
-            Ok(ring) => Ok(Self::Key { ring, lifetime }),
+            Ok(ring) => {
+                Ok(Self::Key { ring, lifetime, security: Some(Box::new(cluster.security.clone())) })
+            }
             Err(_) if cluster.agent.socket.exists() => {
                 Ok(Self::Agent(cluster.agent.socket.clone()))
             }
@@ -77,8 +81,11 @@ impl Issuer {
         rights: SessionRights,
     ) -> std::result::Result<Credential, Errno> {
         match self {
-            Self::Key { ring, lifetime } => {
-                Ok(Credential::issue(ring, &session(identity, rights, *lifetime)))
+            Self::Key { ring, lifetime, security } => {
+                let session = session(identity, rights, *lifetime);
+                // A process that has given up the right to read the file goes on with what it read.
+                let fresh = security.as_ref().and_then(|security| read_ring(security).ok());
+                Ok(Credential::issue(fresh.as_ref().unwrap_or(ring), &session))
             }
             Self::Agent(socket) => ask_agent(socket).map_err(|_| Errno::EACCES),
         }
@@ -98,14 +105,17 @@ impl Issuer {
 
 /// The keys of the cluster file; the well-known key of zeros in mode `none`.
 pub fn key_ring(cluster: &Cluster) -> Result<KeyRing> {
-    let key = cluster.security.read_key().map_err(|error| match &error {
+    read_ring(&cluster.security).map_err(|error| match &error {
         KeyError::Unreadable { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
             Error::NoSession(error.to_string())
         }
         error => Error::Setup(error.to_string()),
-    })?;
-    let secret = key.map_or([0; 32], |key| *key.bytes());
-    Ok(KeyRing::new(&[secret]))
+    })
+}
+
+fn read_ring(security: &Security) -> std::result::Result<KeyRing, KeyError> {
+    let secrets: Vec<[u8; 32]> = security.read_keys()?.iter().map(|key| *key.bytes()).collect();
+    Ok(KeyRing::new(if secrets.is_empty() { &[[0; 32]] } else { &secrets }))
 }
 
 /// A session of this user, from now on.

@@ -260,11 +260,11 @@ impl Cluster {
 }
 
 impl Security {
-    /// Reads the cluster key; `None` where connections are not authenticated.
-    pub fn read_key(&self) -> Result<Option<ClusterKey>, KeyError> {
+    /// Reads the cluster keys, the one that signs first; none where connections are not authenticated.
+    pub fn read_keys(&self) -> Result<Vec<ClusterKey>, KeyError> {
         match self.mode {
-            SecurityMode::None => Ok(None),
-            SecurityMode::Psk => ClusterKey::read(&self.key_file).map(Some),
+            SecurityMode::None => Ok(Vec::new()),
+            SecurityMode::Psk => ClusterKey::read(&self.key_file),
         }
     }
 

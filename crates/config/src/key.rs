@@ -1,7 +1,8 @@
 //! The cluster key: 32 random bytes that every daemon holds and no user may read.
 //!
-//! The file is one line of 64 hexadecimal digits with mode 0600. Reading refuses a file that group
-//! or others could read or change, because whoever holds the key can be anybody.
+//! The file is one line of 64 hexadecimal digits with mode 0600; while a key is rolled, one line for each key:
+//! the first signs, all are accepted. Reading refuses a file that group or others could read or change, because
+//! whoever holds the key can be anybody.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -33,9 +34,10 @@ pub enum KeyError {
         /// Its permission bits.
         mode: u32,
     },
-    /// Not 64 hexadecimal digits.
+    /// Not lines of 64 hexadecimal digits, or too many of them.
     #[error("{} is not a cluster key; \
-             it must hold one line of 64 hexadecimal digits, as pvfs genconfig writes it", path.display())]
+             it must hold one line of 64 hexadecimal digits, as pvfs genconfig writes it, \
+             or up to {KEYS_MAX} such lines while the key is rolled", path.display())]
     Malformed {
         /// The key file.
         path: PathBuf,
@@ -77,8 +79,8 @@ impl ClusterKey {
         &self.0
     }
 
-    /// Reads a key file, refusing one that others may read or change.
-    pub fn read(path: &Path) -> Result<Self, KeyError> {
+    /// Reads the keys of a file, refusing one that others may read or change. The first one signs.
+    pub fn read(path: &Path) -> Result<Vec<Self>, KeyError> {
         let unreadable = |source| KeyError::Unreadable { path: path.to_owned(), source };
         let file = File::open(path).map_err(unreadable)?;
         // Asked of the open file, so that it cannot be exchanged between the look and the reading.
@@ -89,7 +91,10 @@ impl ClusterKey {
         let mut text = Vec::new();
         file.take(KEY_FILE_BYTES_MAX).read_to_end(&mut text).map_err(unreadable)?;
         let malformed = || KeyError::Malformed { path: path.to_owned() };
-        parse_hex(text.trim_ascii()).map(Self).ok_or_else(malformed)
+        let lines = text.trim_ascii().split(|byte| *byte == b'\n');
+        let keys: Option<Vec<Self>> =
+            lines.map(|line| parse_hex(line.trim_ascii()).map(Self)).collect();
+        keys.filter(|keys| keys.len() <= KEYS_MAX).ok_or_else(malformed)
     }
 
     /// Writes a key file that must not exist yet, with mode 0600 from its first moment.
@@ -133,6 +138,8 @@ fn nibble(digit: u8) -> Option<u8> {
 }
 
 const KEY_BYTES: usize = 32;
+/// The one that signs, the one before it, the one after it, and one to spare.
+const KEYS_MAX: usize = 4;
 /// A key and a newline fit many times; a device or a log named by mistake is not read on and on.
 const KEY_FILE_BYTES_MAX: u64 = 1024;
 
@@ -157,7 +164,7 @@ mod tests {
         let key = ClusterKey::generate().unwrap();
         key.write_new(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
-        assert_eq!(ClusterKey::read(&path).unwrap(), key);
+        assert_eq!(ClusterKey::read(&path).unwrap(), [key.clone()]);
         assert_ne!(ClusterKey::generate().unwrap(), key);
     }
 
@@ -178,6 +185,18 @@ mod tests {
                 format!("has mode {mode:04o}, open to others than its owner; run chmod 600");
             assert!(said.contains(&expected), "{said}");
         }
+    }
+
+    #[test]
+    fn a_file_may_hold_the_keys_before_and_after() {
+        let line = |digits: &str| digits.repeat(32);
+        let (_directory, path) = key_file(&format!("{}\n{}\r\n", line("ab"), line("CD")), 0o600);
+        let expected = [[0xab; 32], [0xcd; 32]].map(ClusterKey::from_bytes);
+        assert_eq!(ClusterKey::read(&path).unwrap(), expected);
+        let (_directory, path) = key_file(&format!("{}\n", line("ab")).repeat(5), 0o600);
+        assert!(ClusterKey::read(&path).is_err(), "five are too many");
+        let (_directory, path) = key_file(&format!("{}\n\n{}", line("ab"), line("cd")), 0o600);
+        assert!(ClusterKey::read(&path).is_err(), "an empty line is no key");
     }
 
     #[test]

@@ -195,8 +195,8 @@ mod tests {
                     [[iod]]\nname = \"i0\"\nlisten = [\"tcp://127.0.0.1:2\"]\nstore = \"i0\"\n";
         let cluster = pvfs_config::Cluster::parse(text, "/tmp/t.toml".as_ref()).unwrap();
         let filesystem = Filesystem::new(Blocking, &cluster, Options::of(&cluster)).unwrap();
-        let issuer =
-            Issuer::Key { ring: KeyRing::new(&[[0; 32]]), lifetime: Duration::from_secs(600) };
+        let (ring, lifetime) = (KeyRing::new(&[[0; 32]]), Duration::from_secs(600));
+        let issuer = Issuer::Key { ring, lifetime, security: None };
         let (groups, users) = (Mutex::default(), Mutex::default());
         Users { filesystem, issuer, believed: BELIEVED, groups, users }
     }

@@ -169,6 +169,15 @@ impl Principal {
         }
         Ok(credential.clone())
     }
+
+    /// A credential in place of one that a daemon refused; the present one, if that is another already.
+    fn instead_of(&self, refused: &Arc<Credential>) -> Result<Arc<Credential>, Errno> {
+        let mut credential = self.credential.lock().expect("renew does not panic");
+        if Arc::ptr_eq(&credential, refused) {
+            *credential = Arc::new((self.renew)()?);
+        }
+        Ok(credential.clone())
+    }
 }
 
 impl<R: Runtime> Server<R> {
@@ -343,7 +352,16 @@ impl<R: Runtime> Caller<R> {
             .principal
             .credential(self.runtime.wall_s())
             .map_err(|errno| Trouble::Final(CallError::Status(errno)))?;
-        let introduced = lane.introduce(&self.runtime, call.principal.key, &credential).await;
+        let key = call.principal.key;
+        let mut introduced = lane.introduce(&self.runtime, key, &credential).await;
+        if let Err(LaneError::Refused(errno)) = introduced
+            && CREDENTIAL_REFUSED.contains(&errno)
+        {
+            // Its key was rolled out, or it was denied: its owner may well get another one.
+            let fresh = call.principal.instead_of(&credential);
+            let fresh = fresh.map_err(|errno| Trouble::Final(CallError::Status(errno)))?;
+            introduced = lane.introduce(&self.runtime, key, &fresh).await;
+        }
         let session = introduced.map_err(|error| refusal(call.server, error))?;
         let body = build(lane);
         let left = self.runtime.now().until(deadline);
@@ -484,6 +502,7 @@ fn refusal_reason(errno: Errno) -> String {
                                 on every node?"
             .into(),
         Errno::EKEYEXPIRED => "the session expired; check that the clocks agree within 60 s".into(),
+        Errno::EKEYREVOKED => "the session was denied by an administrator (pvfs session)".into(),
         Errno::EPROTO => {
             "it speaks another version of the protocol; install matching versions".into()
         }
@@ -510,6 +529,10 @@ static PRINCIPALS: AtomicU64 = AtomicU64::new(1);
 
 /// The reply record of every transfer is one `u64` (the local size) or nothing.
 const REPLY_BYTES_WITH_DATA: usize = 8;
+
+/// What a daemon says of a credential that it does not believe, or not any more.
+const CREDENTIAL_REFUSED: [Errno; 3] =
+    [Errno::EKEYREJECTED, Errno::EKEYREVOKED, Errno::EKEYEXPIRED];
 
 /// A session is renewed this long before it expires.
 const RENEWED_BEFORE_S: u64 = 120;

@@ -167,6 +167,7 @@ fn reload(role: &dyn Role, cluster: Cluster, doorman: &Doorman, context: &Contex
         Err(failure) => context.warn(&failure),
     }
     role.reload(&taken);
+    tracing::info!("reloaded");
     taken
 }
 

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(cluster.iods[8].listen[0].to_string(), "tcp://node10:7001");
         assert_eq!(cluster.defaults.ssize, ByteSize(1 << 20));
         assert!(cluster.filesystem().uuid.is_some());
-        assert!(cluster.security.read_key().unwrap().is_some());
+        assert!(!cluster.security.read_keys().unwrap().is_empty());
     }
 
     #[test]

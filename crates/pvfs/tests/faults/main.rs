@@ -5,6 +5,7 @@ mod support;
 
 mod disks;
 mod hangs;
+mod keys;
 mod kills;
 mod power;
 mod refusals;
