@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use pvfs_config::{Cluster, Endpoint};
 use pvfs_layout::IodId;
-use pvfs_net::call::{Caller, Patience, Principal, Server};
+use pvfs_net::call::{Caller, Patience, Principal, Server, Told};
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::attr::Placement;
 use pvfs_wire::ops::Map;
 use pvfs_wire::{DATA_BYTES_MAX, Errno, Handle, Operation};
 
+use crate::cache::Cache;
 use crate::error::{Error, Result};
 use crate::loans::Boards;
 use crate::ops::dealing::Limits;
@@ -30,6 +31,7 @@ pub struct Filesystem<R: Runtime> {
     locked: Mutex<HashMap<Handle, u64>>,
     presence: Presence,
     boards: Boards,
+    cache: Cache,
 }
 
 /// How a client behaves.
@@ -107,6 +109,7 @@ impl<R: Runtime> Filesystem<R> {
             locked,
             presence,
             boards: Boards::default(),
+            cache: Cache::default(),
         }))
     }
 
@@ -130,6 +133,21 @@ impl<R: Runtime> Filesystem<R> {
     /// The number of the file system, part of every handle.
     pub fn fsid(&self) -> u32 {
         self.fsid
+    }
+
+    /// The like, and for how many milliseconds the answer may be cached; of a refusal too.
+    pub(crate) async fn ask_told<O: Operation>(
+        &self,
+        principal: &Principal,
+        request: &O,
+    ) -> Result<Told<O::Reply>> {
+        let patience = self.metadata_patience();
+        Ok(self.caller.call_told(&self.manager, principal, request, patience).await?)
+    }
+
+    /// What this client may answer by itself.
+    pub fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     /// The machinery of calls.

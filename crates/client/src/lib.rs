@@ -12,10 +12,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod credentials;
 pub mod error;
 pub mod file;
 pub mod filesystem;
+pub mod lease;
 mod loans;
 mod ops;
 mod presence;
@@ -26,7 +28,9 @@ pub mod view;
 pub use error::{Error, Result};
 pub use file::OpenFile;
 pub use filesystem::{Filesystem, Options, Transport};
+pub use lease::{Leaseholder, Lost};
 pub use ops::adopt::Inheritance;
+pub use ops::cached::Looked;
 pub use ops::group::{Group, GroupOpening};
 pub use ops::lite::{LiteAttr, LiteMask, PlusEntry, PlusListing};
 pub use ops::locks::Wait;

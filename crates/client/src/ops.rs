@@ -4,6 +4,7 @@ pub(crate) mod access;
 pub mod adopt;
 pub mod append;
 pub mod borrow;
+pub mod cached;
 pub mod copy;
 pub(crate) mod dealing;
 pub mod group;

@@ -32,6 +32,11 @@ impl<R: Runtime> User<R> {
         &self.filesystem
     }
 
+    /// On whose behalf daemons are asked.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
     /// The root directory.
     pub async fn root(&self) -> Result<Handle> {
         self.filesystem.root(&self.principal).await

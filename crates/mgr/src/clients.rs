@@ -33,6 +33,8 @@ pub struct Terms {
     pub clients_max: usize,
     /// Expired clients remembered.
     pub expired_max: usize,
+    /// What clients may cache.
+    pub caches: crate::caching::Limits,
 }
 
 /// No room for a further client.
@@ -95,6 +97,7 @@ impl Default for Terms {
             expired_kept_ns: 3600 * SECOND_NS,
             clients_max: 256 << 10,
             expired_max: 64 << 10,
+            caches: crate::caching::Limits::default(),
         }
     }
 }

@@ -108,6 +108,11 @@ macro_rules! dispatch {
         Vouch -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
         dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
     };
+    // Nor is what clients cache.
+    (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
+        Recalls -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
+        dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
+    };
     (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
         TestLock -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
         dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)

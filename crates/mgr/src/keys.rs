@@ -16,6 +16,7 @@
 //! 08   client u64                            version byte, seconds u64: its lease was lost, it is to be told
 //! 09   object u64, ...                       a lock, see manager/locking.rs
 //! 0a   number u64                            SharedOpen; its OpenFile is that of client `number`
+//! 0b   client u64                            version byte: it caches, and may still believe what it was told
 //! ```
 
 /// Tag of facts about the file system.
@@ -40,6 +41,8 @@ pub const CLIENT: u8 = 0x08;
 pub const LOCK: u8 = 0x09;
 /// Tag of shared opens.
 pub const SHARED: u8 = 0x0a;
+/// Tag of clients that cache.
+pub const CACHING: u8 = 0x0b;
 
 /// The identity of the file system, written once.
 pub const IDENTITY: &[u8] = b"\x00filesystem";
@@ -140,6 +143,11 @@ pub fn shared(number: u64) -> One {
     one(SHARED, number)
 }
 
+/// That a client caches.
+pub fn caching(client: u64) -> One {
+    one(CACHING, client)
+}
+
 /// Before all locks on an object.
 pub fn locks(object: u64) -> One {
     one(LOCK, object)
@@ -188,9 +196,10 @@ mod tests {
     #[test]
     fn the_document_lists_every_tag() {
         let document = include_str!("../../../docs/disk.md");
-        let tags = [META, DENTRY, INODE, XATTR, OPEN, TICKET, PURGE, REPLY, CLIENT, LOCK];
+        let tags =
+            [META, DENTRY, INODE, XATTR, OPEN, TICKET, PURGE, REPLY, CLIENT, LOCK, SHARED, CACHING];
         for tag in tags {
-            assert!(document.contains(&format!("| {tag:02} |")), "docs/disk.md lacks tag {tag}");
+            assert!(document.contains(&format!("| {tag:02x} |")), "docs/disk.md lacks tag {tag}");
         }
     }
 

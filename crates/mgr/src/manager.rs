@@ -14,6 +14,7 @@
 
 mod background;
 mod backing;
+mod caching;
 mod clock;
 mod figures;
 mod group;
@@ -37,15 +38,17 @@ pub use clock::{Clock, SystemClock};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
-use pvfs_wire::ops::{Control, Done, Hello, OrderKind, Ping, Status, SyncNames, Vouch};
+use pvfs_wire::ops::{Control, Done, Hello, OrderKind, Ping, Recalls, Status, SyncNames, Vouch};
 use pvfs_wire::token::KeyRing;
 use pvfs_wire::{Errno, Operation, Wire};
 
+use crate::caching::Recorder;
 use crate::clients::{Clients, Terms};
 use crate::execute::{Context, Policy, Random, dispatch};
 use crate::namespace::{Filesystem, FilesystemError, FormatOptions};
 use crate::permission::Credentials;
-use crate::store::{Snapshot, Transaction};
+use crate::store::{Transaction, View};
+use caching::{Caches, Look};
 use figures::Figures;
 use group::Writer;
 use orders::{Mode, Orders};
@@ -94,6 +97,9 @@ pub struct Manager {
     clients: Mutex<Clients>,
     line: Line<Writer>,
     parked: Parked,
+    caches: Mutex<Caches>,
+    /// Clients that cache no more, to be noted with the next group.
+    uncached: Mutex<Vec<u64>>,
     orders: Orders,
     figures: Figures,
     started_ns: u64,
@@ -145,6 +151,8 @@ impl Manager {
         locking::restore(&*snapshot, &mut writer.locks).map_err(ManagerError::Unreadable)?;
         leases::restore(&*snapshot, &mut clients, writer.locks.clients(), now_ns)
             .map_err(ManagerError::Unreadable)?;
+        let mut caches = Caches::new(options.terms.caches);
+        caching::restore(&*snapshot, &mut caches, now_ns).map_err(ManagerError::Unreadable)?;
         drop(snapshot);
         let figures = Figures::default();
         figures.locks(writer.locks.held_count(), 0);
@@ -160,6 +168,8 @@ impl Manager {
             clients: Mutex::new(clients),
             line: Line::new(writer),
             parked: Parked::default(),
+            caches: Mutex::new(caches),
+            uncached: Mutex::default(),
             orders: Orders::default(),
             figures,
             started_ns: now_ns,
@@ -221,6 +231,7 @@ impl Manager {
             group::fail_stopped(work);
         }
         self.parked.fail_all(Errno::EIO);
+        self.fail_waiting(Errno::EIO);
     }
 
     /// The names' part of fsync. Quick where the group of somebody else's was synced meanwhile.
@@ -244,7 +255,7 @@ impl Manager {
     fn answer<'a>(
         &self,
         request: Request<'a>,
-        snapshot: &mut Option<Snapshot>,
+        look: &mut Option<Look>,
         random: &mut Random,
     ) -> Option<Request<'a>> {
         let response = match request.header.operation {
@@ -254,9 +265,11 @@ impl Manager {
             _ if self.orders.mode() == Mode::Stopped => Response::failed(Errno::EIO),
             SyncNames::CODE => self.sync_names(&request),
             Vouch::CODE => self.vouch(&request),
+            Recalls::CODE => return self.poll(request),
             code if table::is_query(code) => {
-                let snapshot = snapshot.get_or_insert_with(|| self.store.snapshot());
-                self.query(&request, snapshot, random)
+                let look = look.get_or_insert_with(|| self.look());
+                self.query(request, look, random);
+                return None;
             }
             _ => return Some(request),
         };
@@ -264,12 +277,33 @@ impl Manager {
         None
     }
 
-    fn query(&self, request: &Request<'_>, snapshot: &Snapshot, random: &mut Random) -> Response {
+    /// Answers from a snapshot. What was read is noted where somebody may cache it, or where somebody else
+    /// may still believe in something older.
+    fn query(&self, request: Request<'_>, look: &Look, random: &mut Random) {
+        let client = request.peer.client;
+        // After the snapshot was taken: what it shows was announced before.
+        if !self.caches().concerns(client) {
+            let response = self.ask(&request, &mut Transaction::new(&*look.snapshot), random);
+            return request.ticket.reply(response);
+        }
+        let recorder = Recorder::default();
+        let view: &dyn View = &*look.snapshot;
+        let response = self.ask(&request, &mut Transaction::watched(view, &recorder), random);
+        let read = recorder.take();
+        self.answer_query(request.ticket, client, read, look.committed, response);
+    }
+
+    fn ask(
+        &self,
+        request: &Request<'_>,
+        tx: &mut Transaction<'_>,
+        random: &mut Random,
+    ) -> Response {
         let Some(session) = request.session else { return Response::failed(Errno::EACCES) };
         self.figures.query();
         let (keys, policy) = (self.keys(), self.policy());
         let mut cx = Context {
-            tx: &mut Transaction::new(&**snapshot),
+            tx,
             fs: &self.fs,
             who: &Credentials::from(&**session),
             client: request.peer.client,
@@ -280,7 +314,7 @@ impl Manager {
             busy: None,
         };
         match dispatch(request.header.operation, request.body, &mut cx) {
-            Ok(body) => Response { status: pvfs_wire::OK, body, data: None, files: Vec::new() },
+            Ok(body) => Response::encoded(body),
             Err(status) => Response::failed(status),
         }
     }
@@ -323,10 +357,10 @@ impl Service for Manager {
 
     fn serve(&self, round: Vec<Request<'_>>) {
         let now_ns = self.clock.monotonic_ns();
-        let (mut snapshot, mut random) = (None, Random::new(self.seed ^ now_ns));
+        let (mut look, mut random) = (None, Random::new(self.seed ^ now_ns));
         let mut changes = Vec::new();
         for request in round {
-            let Some(request) = self.answer(request, &mut snapshot, &mut random) else { continue };
+            let Some(request) = self.answer(request, &mut look, &mut random) else { continue };
             match request.session.cloned() {
                 Some(session) => {
                     changes.push(Work::Request(Pending::new(request, session, now_ns)));
@@ -334,7 +368,7 @@ impl Service for Manager {
                 None => request.ticket.reply(Response::failed(Errno::EACCES)),
             }
         }
-        drop(snapshot);
+        drop(look);
         if !changes.is_empty() {
             self.submit(changes);
         }
@@ -342,6 +376,7 @@ impl Service for Manager {
 
     fn tick(&self) {
         if self.orders.mode() != Mode::Stopped {
+            self.look_at_leases();
             self.submit([Work::Clock]);
         }
     }

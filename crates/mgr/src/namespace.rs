@@ -166,4 +166,6 @@ fn root(options: &FormatOptions, now: Time) -> Inode {
 
 /// Bits of the hash in a cookie: with the index below, cookies stay positive as `off_t`.
 pub const HASH_BITS: u8 = 60;
-const INDEX_BITS: u32 = 3;
+
+/// Names of one hash have cookies that differ in so many bits only.
+pub(crate) const INDEX_BITS: u32 = 3;

@@ -44,5 +44,5 @@ pub use error::StoreError;
 pub use media::{LocalMedia, Media, MediaFile, Space};
 pub use memory::MemoryStore;
 pub use options::{Durability, StoreOptions};
-pub use transaction::{Savepoint, Transaction};
+pub use transaction::{Difference, Savepoint, Transaction, Watch};
 pub use view::{Entry, KeyRange, Scan, Snapshot, Store, View};

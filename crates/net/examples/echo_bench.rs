@@ -55,7 +55,13 @@ impl Service for Giver {
             let bytes = u64::from_le_bytes(request.body[..8].try_into().expect("a body")) as usize;
             let data = (bytes > 0).then(|| self.0.take(bytes));
             let body = vec![0; REPLY_BODY_BYTES];
-            request.ticket.reply(Response { status: OK, body, data, files: Vec::new() });
+            request.ticket.reply(Response {
+                status: OK,
+                body,
+                data,
+                files: Vec::new(),
+                leased_ms: 0,
+            });
         }
     }
     fn tick(&self) {}

@@ -81,6 +81,15 @@ pub struct Shown {
     pub token: Bytes,
 }
 
+/// What a daemon said.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Told<T> {
+    /// The reply record, or the refusal.
+    pub outcome: Result<T, Errno>,
+    /// For how many milliseconds it may be cached, counted from before it was asked.
+    pub leased_ms: u32,
+}
+
 /// File data that goes with a call.
 #[derive(Default)]
 pub struct Data<'a, 'b> {
@@ -256,6 +265,28 @@ impl<R: Runtime> Caller<R> {
         decoded::<O>(server, reply?)
     }
 
+    /// Asks, and returns what the daemon said, be it a refusal, and for how long that may be cached.
+    pub async fn call_told<O: Operation>(
+        &self,
+        server: &Server<R>,
+        principal: &Principal,
+        request: &O,
+        patience: Patience,
+    ) -> Result<Told<O::Reply>, CallError> {
+        let body = request.to_bytes();
+        let slot = self.begin_change::<O>().await;
+        let sequence = slot.as_ref().map_or(Sequence::default(), |slot| slot.sequence);
+        let call =
+            Call { server, principal, sequence, patience, operation: O::CODE, reply_bytes: 0 };
+        let reply = self.repeat_told(&call, |_| body.clone(), &mut Data::default()).await?;
+        drop(slot);
+        let leased_ms = reply.header.timeout_ms;
+        match reply.header.status {
+            OK => Ok(Told { outcome: Ok(decoded::<O>(server, reply)?), leased_ms }),
+            status => Ok(Told { outcome: Err(status), leased_ms }),
+        }
+    }
+
     /// Moves file data under a capability. `make` builds the request around the access it is given.
     pub async fn transfer<O: Operation>(
         &self,
@@ -297,8 +328,20 @@ impl<R: Runtime> Caller<R> {
         }
     }
 
-    /// Repeats an exchange on one lane after the other until it has a reply or its time is over.
+    /// The like of [`Self::repeat_told`], where a refusal is a failure.
     async fn repeat(
+        &self,
+        call: &Call<'_, R>,
+        build: impl Fn(&mut Lane<R::Stream>) -> Vec<u8>,
+        data: &mut Data<'_, '_>,
+    ) -> Result<Incoming, CallError> {
+        let incoming = self.repeat_told(call, build, data).await?;
+        let status = incoming.header.status;
+        if status == OK { Ok(incoming) } else { Err(status.into()) }
+    }
+
+    /// Repeats an exchange on one lane after the other until it has a reply or its time is over.
+    async fn repeat_told(
         &self,
         call: &Call<'_, R>,
         build: impl Fn(&mut Lane<R::Stream>) -> Vec<u8>,
@@ -311,8 +354,7 @@ impl<R: Runtime> Caller<R> {
         loop {
             let attempt = self.attempt(call, deadline, tried, &build, data);
             match before(&self.runtime, deadline, attempt).await {
-                Some(Ok(incoming)) if incoming.header.status == OK => return Ok(incoming),
-                Some(Ok(incoming)) => return Err(incoming.header.status.into()),
+                Some(Ok(incoming)) => return Ok(incoming),
                 Some(Err(Trouble::Final(error))) => return Err(error),
                 Some(Err(Trouble::Lane(error))) => {
                     tried = true;

@@ -244,6 +244,7 @@ impl<S: Stream> Connection<S> {
         let header = Header {
             credits: limits.requests_max,
             map_version: self.gate.map_version(),
+            timeout_ms: response.leased_ms,
             ..request.reply(response.status)
         };
         self.output.push(header, response, self.data_checksum);

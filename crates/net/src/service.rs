@@ -103,12 +103,19 @@ pub struct Response {
     pub data: Option<Buffer>,
     /// Descriptors, for a process of this node; see [`Peer::shares_node`].
     pub files: Vec<OwnedFd>,
+    /// How long what it tells may be cached; 0 not at all.
+    pub leased_ms: u32,
 }
 
 impl Response {
+    /// Success, with a reply record that is encoded already.
+    pub fn encoded(body: Vec<u8>) -> Self {
+        Self { status: pvfs_wire::OK, body, data: None, files: Vec::new(), leased_ms: 0 }
+    }
+
     /// Success, with a reply record.
     pub fn done<O: Operation>(reply: &O::Reply) -> Self {
-        Self { status: pvfs_wire::OK, body: reply.to_bytes(), data: None, files: Vec::new() }
+        Self::encoded(reply.to_bytes())
     }
 
     /// Success, with a reply record and data.
@@ -123,7 +130,7 @@ impl Response {
 
     /// Failure.
     pub fn failed(status: Errno) -> Self {
-        Self { status, body: Vec::new(), data: None, files: Vec::new() }
+        Self { status, body: Vec::new(), data: None, files: Vec::new(), leased_ms: 0 }
     }
 }
 

@@ -14,7 +14,8 @@
 //! 32  session     u32   on whose behalf, as the auth reply numbered it; 0 none
 //! 36  map_version u32   of the cluster map the sender goes by; 0 does not matter
 //! 40  sequence    u64   of a change of metadata: slot in the upper 16 bits, count in the lower 48
-//! 48  timeout_ms  u32   of a request: how long its sender will still wait; 0 does not say
+//! 48  timeout_ms  u32   of a request: how long its sender will still wait; 0 does not say. Of a reply: how
+//!                       long what it tells may be cached, from when the request was sent; 0 not at all
 //! 52  body_crc    u32   crc32c of the body
 //! 56  data_crc    u32   crc32c of the data
 //! 60  header_crc  u32   crc32c of bytes 0..60
@@ -74,7 +75,7 @@ pub struct Header {
     pub map_version: u32,
     /// For changes of metadata.
     pub sequence: Sequence,
-    /// How long the sender will wait.
+    /// Of a request: how long the sender will wait. Of a reply: how long it may be cached.
     pub timeout_ms: u32,
     /// crc32c of the body.
     pub body_crc: u32,

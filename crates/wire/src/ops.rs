@@ -14,6 +14,7 @@ pub mod lock;
 pub mod object;
 pub mod open;
 pub mod readdir;
+pub mod recall;
 pub mod rename;
 pub mod setattr;
 pub mod shared;
@@ -35,6 +36,7 @@ pub use lock::*;
 pub use object::*;
 pub use open::*;
 pub use readdir::*;
+pub use recall::*;
 pub use rename::*;
 pub use setattr::*;
 pub use shared::*;
@@ -152,6 +154,7 @@ macro_rules! manager_operations {
             RemoveXattr -> Done = 0x0143 Change;
             Lock -> Done = 0x0150 Repeatable;
             TestLock -> LockTest = 0x0151 Query;
+            Recalls -> Recalled = 0x0160 Repeatable;
         }
     };
 }

@@ -6,7 +6,9 @@ use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, FileKind, Placement, Striping};
 use pvfs_wire::ops::{Close, ClosedOpen, Open, OpenFlags, Opened, Renew, Target};
 
+use super::cached::object;
 use super::truncate::Cut;
+use crate::cache::{OwnChange, name_of, place_of};
 use crate::error::{Error, Result};
 use crate::file::{OpenFile, Registration};
 use crate::user::User;
@@ -52,9 +54,13 @@ impl<R: Runtime> User<R> {
         striping: Striping,
     ) -> Result<Opening> {
         let open = self.filesystem.next_open();
+        let mut own = self.begin_open(&target, flags);
         let opened = self.ask(&Open { target, flags, mode, striping, open }).await?;
         let truncation = opened.truncation;
         let (attr, created) = (opened.attr, opened.created);
+        if flags.any(CHANGING) {
+            own.touches(object(attr.handle));
+        }
         let file = self.open_file(opened, flags, open);
         let opening = Opening { file, attr, created, complete: false };
         match (&opening.file, truncation) {
@@ -64,6 +70,16 @@ impl<R: Runtime> User<R> {
             },
             _ => Ok(opening),
         }
+    }
+
+    /// Who opens for reading changes nothing that anybody is told.
+    fn begin_open(&self, target: &Target, flags: OpenFlags) -> OwnChange<'_> {
+        let touched = match (flags.has(OpenFlags::CREATE), flags.any(CHANGING)) {
+            (true, _) => place_of(target).to_vec(),
+            (false, true) => vec![name_of(target)],
+            (false, false) => Vec::new(),
+        };
+        self.filesystem.cache().change(touched)
     }
 
     /// Nobody will close what nobody was given.
@@ -91,6 +107,8 @@ impl<R: Runtime> User<R> {
     /// Closes, and tells the manager what was written so that it can settle the size. Nobody is told of the
     /// close of a file that was shared by others ([`Self::openfh`]).
     pub async fn close(&self, file: OpenFile) -> Result<()> {
+        let touched = file.flags.any(CHANGING).then(|| object(file.handle));
+        let _own = self.filesystem.cache().change(touched);
         match file.registration {
             Registration::Own(open) => {
                 let opens = vec![ClosedOpen { open, wrote: file.wrote() }];
@@ -135,3 +153,6 @@ impl<R: Runtime> User<R> {
         self.cut(cut).await
     }
 }
+
+/// Opens that change a file, or let it be changed.
+const CHANGING: OpenFlags = OpenFlags::WRITE.with(OpenFlags::TRUNCATE).with(OpenFlags::CREATE);

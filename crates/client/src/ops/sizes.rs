@@ -6,6 +6,7 @@ use pvfs_wire::Handle;
 use pvfs_wire::attr::{Attr, FileKind, Placement, SizeState, Time};
 use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, Settle, StatObjects};
 
+use super::cached::object;
 use crate::error::Result;
 use crate::user::User;
 
@@ -62,6 +63,7 @@ impl<R: Runtime> User<R> {
     /// Spares the next one the question. Where this user may not, or a writer came, the manager ignores it.
     async fn settle(&self, attr: &Attr, data: DataStat) {
         let (handle, change) = (attr.handle, attr.change);
+        let _own = self.filesystem.cache().change([object(handle)]);
         let _ = self.ask(&Settle { handle, change, size: data.size, mtime: data.mtime }).await;
     }
 

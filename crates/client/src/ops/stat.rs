@@ -4,6 +4,8 @@ use pvfs_net::runtime::Runtime;
 use pvfs_wire::attr::{Attr, Placement};
 use pvfs_wire::ops::{AccessBits, CheckAccess, Readlink, SetAttr, Stat, Target};
 
+use super::cached::object;
+use crate::cache::name_of;
 use crate::error::Result;
 use crate::user::User;
 
@@ -43,13 +45,15 @@ impl<R: Runtime> User<R> {
 
     /// chmod, chown, utimens.
     pub async fn set_attr(&self, request: SetAttr) -> Result<Attr> {
-        let stated = self.ask(&request).await?;
-        self.completed(stated.attr, stated.placement.as_ref()).await
+        let (attr, placement) = self.set_attr_known(request).await?;
+        self.completed(attr, placement.as_ref()).await
     }
 
     /// The like, with the attributes as [`Self::stat_known`] gives them.
     pub async fn set_attr_known(&self, request: SetAttr) -> Result<(Attr, Option<Placement>)> {
+        let mut own = self.filesystem.cache().change([name_of(&request.target)]);
         let stated = self.ask(&request).await?;
+        own.touches(object(stated.attr.handle));
         Ok((stated.attr, stated.placement))
     }
 

@@ -6,6 +6,8 @@ use pvfs_wire::attr::{Attr, Placement};
 use pvfs_wire::ops::{Target, Truncate, TruncateObject, Truncated, Truncating};
 use pvfs_wire::{Errno, Handle};
 
+use super::cached::object;
+use crate::cache::name_of;
 use crate::error::Result;
 use crate::file::OpenFile;
 use crate::user::User;
@@ -36,7 +38,9 @@ impl<R: Runtime> User<R> {
     }
 
     async fn truncate_as(&self, request: &Truncate, file: Option<&OpenFile>) -> Result<Attr> {
+        let mut own = self.filesystem.cache().change([name_of(&request.target)]);
         let begun = self.begin_truncation(request).await?;
+        own.touches(object(begun.attr.handle));
         let number = self.filesystem.next_number();
         let shown = Shown { number, version: 1, token: begun.capability };
         let cut = Cut {
@@ -69,7 +73,9 @@ impl<R: Runtime> User<R> {
         let slots = (0..cut.placement.iods.len()).map(|slot| self.cut_slot(&cut, slot));
         let done: Result<()> = all(slots).await.into_iter().collect();
         let size = done.is_ok().then_some(cut.size);
+        let own = self.filesystem.cache().change([object(cut.handle)]);
         let told = self.ask(&Truncated { handle: cut.handle, ticket: cut.ticket, size }).await;
+        drop(own);
         done?;
         let stated = told?;
         self.completed(stated.attr, stated.placement.as_ref()).await

@@ -4,6 +4,7 @@ use pvfs_net::runtime::Runtime;
 use pvfs_wire::Bytes;
 use pvfs_wire::ops::{GetXattr, ListXattr, RemoveXattr, SetXattr, Target, XattrFlags};
 
+use crate::cache::name_of;
 use crate::error::Result;
 use crate::user::User;
 
@@ -28,6 +29,7 @@ impl<R: Runtime> User<R> {
         value: &[u8],
         flags: XattrFlags,
     ) -> Result<()> {
+        let _own = self.filesystem.cache().change([name_of(&target)]);
         let (name, value) = (Bytes::from(name), Bytes::from(value));
         self.ask(&SetXattr { target, follow, name, value, flags }).await.map(|_| ())
     }
@@ -35,6 +37,7 @@ impl<R: Runtime> User<R> {
     /// removexattr(2).
     pub async fn remove_xattr(&self, target: Target, follow: bool, name: &[u8]) -> Result<()> {
         let name = Bytes::from(name);
+        let _own = self.filesystem.cache().change([name_of(&target)]);
         self.ask(&RemoveXattr { target, follow, name }).await.map(|_| ())
     }
 }

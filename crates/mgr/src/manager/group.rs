@@ -21,6 +21,7 @@ use super::orders::Mode;
 use super::replies::{REPLY_BYTES_MAX, Replies, Verdict};
 use super::work::{Pending, Work};
 use super::{Manager, table};
+use crate::caching::{self, Footprint, Recorder};
 use crate::execute::{Context, Policy, Random, dispatch};
 use crate::keys;
 use crate::locks::{Edit, LockTable, Place, WaiterId};
@@ -28,7 +29,7 @@ use crate::namespace;
 use crate::permission::Credentials;
 use crate::purge::Purged;
 use crate::record::{Inode, Record};
-use crate::store::{StoreError, Transaction, View};
+use crate::store::{Savepoint, StoreError, Transaction, View};
 
 /// What only the writer touches.
 pub struct Writer {
@@ -59,6 +60,8 @@ pub struct Group<'a, 'view> {
     pub(super) manager: &'a Manager,
     pub(super) writer: &'a mut Writer,
     pub(super) tx: Transaction<'view>,
+    /// Notes what requests read, while somebody caches.
+    pub(super) recorder: Option<&'view Recorder>,
     pub(super) policy: Arc<Policy>,
     pub(super) keys: Arc<KeyRing>,
     pub(super) now_ns: u64,
@@ -72,8 +75,12 @@ pub struct Group<'a, 'view> {
 /// What is done after the commit.
 #[derive(Default)]
 pub struct Outcome {
-    /// Replies, and whether each holds even if the commit fails.
-    pub answers: Vec<(Ticket, Response, bool)>,
+    /// Replies.
+    pub answers: Vec<Answer>,
+    /// What was read and changed on nobody's behalf.
+    pub unasked: Vec<Footprint>,
+    /// Clients that begin to cache.
+    pub began: Vec<(u64, Ticket)>,
     /// Tickets to be kept.
     pub parked: Vec<Waiting>,
     /// How the locks have changed.
@@ -82,6 +89,18 @@ pub struct Outcome {
     pub expired: Vec<u64>,
     /// Clients whose state is to be freed by a later one.
     pub overdue: Vec<u64>,
+}
+
+/// A reply to be given after the commit.
+pub struct Answer {
+    /// To whom.
+    pub ticket: Ticket,
+    /// What.
+    pub response: Response,
+    /// Whether it holds even if the commit fails.
+    pub holds: bool,
+    /// What the request has read and changed.
+    pub footprint: Footprint,
 }
 
 /// A ticket to be kept until a deadline.
@@ -102,6 +121,20 @@ pub enum Fate {
     AwaitLock(WaiterId, u32),
     /// It waits for the truncation of this object to end.
     AwaitTruncation(u64),
+    /// Its client caches from now on.
+    BeginLease,
+}
+
+impl Outcome {
+    /// What was read and changed, in the order of the answers, and then what nobody is answered for.
+    pub fn footprints(&self) -> impl Iterator<Item = &Footprint> {
+        self.answers.iter().map(|answer| &answer.footprint).chain(&self.unasked)
+    }
+
+    /// Answers something that has nothing to do with what clients cache.
+    pub(super) fn answer(&mut self, ticket: Ticket, response: Response, holds: bool) {
+        self.answers.push(Answer { ticket, response, holds, footprint: Footprint::default() });
+    }
 }
 
 impl Writer {
@@ -133,7 +166,9 @@ impl Manager {
         }
         let requests = work.iter().filter(|work| matches!(work, Work::Request(_))).count();
         let snapshot = self.store.snapshot();
-        let mut group = Group::new(self, writer, &*snapshot);
+        let recorder = Recorder::default();
+        let watch = (!self.caches().is_idle()).then_some(&recorder);
+        let mut group = Group::new(self, writer, &*snapshot, watch);
         group.forget_abandoned();
         work.into_iter().for_each(|work| group.run(work));
         group.try_deferred();
@@ -141,23 +176,27 @@ impl Manager {
         // Whoever else looks at the store should not pay for keeping this state alive.
         drop(snapshot);
         let commits = !batch.is_empty();
+        let recalls = self.recall_for(&outcome);
         let committed = if commits { self.store.commit(batch).map(drop) } else { Ok(()) };
         self.figures.group(requests as u64, commits, committed.is_ok());
         match committed {
-            Ok(()) => self.settle(writer, outcome),
-            Err(error) => self.take_back(writer, outcome, &error),
+            Ok(()) => self.settle(writer, outcome, recalls),
+            Err(error) => self.take_back(writer, outcome, recalls, &error),
         }
     }
 
-    fn settle(&self, writer: &mut Writer, outcome: Outcome) {
+    fn settle(&self, writer: &mut Writer, outcome: Outcome, recalls: caching::Group) {
         writer.replies.committed();
         self.clients().keep_overdue(outcome.overdue);
         outcome.parked.into_iter().for_each(|waiting| self.park(waiting));
         self.figures.locks(writer.locks.held_count(), writer.locks.waiting_count());
-        outcome.answers.into_iter().for_each(|(ticket, response, _)| ticket.reply(response));
+        self.end_leases(&outcome.expired);
+        self.answer_group(recalls, outcome.answers, Ok(()));
+        self.begin_leases(outcome.began);
         // An emergency stop that came meanwhile has not seen the tickets parked just now.
         if self.orders.mode() == Mode::Stopped {
             self.parked.fail_all(Errno::EIO);
+            self.fail_waiting(Errno::EIO);
         }
     }
 
@@ -170,7 +209,13 @@ impl Manager {
         }
     }
 
-    fn take_back(&self, writer: &mut Writer, outcome: Outcome, error: &StoreError) {
+    fn take_back(
+        &self,
+        writer: &mut Writer,
+        outcome: Outcome,
+        recalls: caching::Group,
+        error: &StoreError,
+    ) {
         tracing::error!(%error, "a group of changes could not be stored; all of it is refused");
         let status = if error.is_no_space() { Errno::ENOSPC } else { Errno::EIO };
         writer.replies.rolled_back();
@@ -181,18 +226,29 @@ impl Manager {
             writer.deferred.remove(&waiting.id);
             waiting.ticket.reply(Response::failed(status));
         }
-        for (ticket, response, holds) in outcome.answers {
-            ticket.reply(if holds { response } else { Response::failed(status) });
+        for (_, ticket) in outcome.began {
+            ticket.reply(Response::failed(status));
         }
+        self.answer_group(recalls, outcome.answers, Err(status));
     }
 }
 
 impl<'a, 'view> Group<'a, 'view> {
-    fn new(manager: &'a Manager, writer: &'a mut Writer, view: &'view dyn View) -> Self {
+    fn new(
+        manager: &'a Manager,
+        writer: &'a mut Writer,
+        view: &'view dyn View,
+        recorder: Option<&'view Recorder>,
+    ) -> Self {
+        let tx = match recorder {
+            Some(recorder) => Transaction::watched(view, recorder),
+            None => Transaction::new(view),
+        };
         Self {
             manager,
             writer,
-            tx: Transaction::new(view),
+            tx,
+            recorder,
             policy: manager.policy(),
             keys: manager.keys(),
             now_ns: manager.clock.monotonic_ns(),
@@ -206,7 +262,12 @@ impl<'a, 'view> Group<'a, 'view> {
     fn run(&mut self, work: Work) {
         match work {
             Work::Request(request) => self.request(request),
-            Work::Clock => self.look_at_the_clock(),
+            Work::Clock => {
+                let savepoint = self.begin_footprint();
+                self.look_at_the_clock();
+                let footprint = self.footprint(0, None, savepoint);
+                self.outcome.unasked.push(footprint);
+            }
             Work::Purged(entries) => {
                 if let Err(error) = self.tx.attempt(|tx| note_purged(tx, entries)) {
                     tracing::error!(%error, "purged objects stay in the queue");
@@ -216,11 +277,20 @@ impl<'a, 'view> Group<'a, 'view> {
     }
 
     fn request(&mut self, mut request: Pending) {
+        let savepoint = self.begin_footprint();
         let fate = self.fate(&request);
+        let sequence = request.header.sequence;
+        let slot = sequence.is_change().then_some(sequence.slot);
+        let footprint = self.footprint(request.peer.client, slot, savepoint);
         let ticket = request.ticket.take().expect("a request in line has its ticket");
         match fate {
-            Fate::Answer(response) => self.outcome.answers.push((ticket, response, false)),
-            Fate::AnswerAnyway(response) => self.outcome.answers.push((ticket, response, true)),
+            Fate::Answer(response) => {
+                self.outcome.answers.push(Answer { ticket, response, holds: false, footprint });
+            }
+            Fate::AnswerAnyway(response) => {
+                self.outcome.answers.push(Answer { ticket, response, holds: true, footprint });
+            }
+            Fate::BeginLease => self.outcome.began.push((request.peer.client, ticket)),
             Fate::AwaitLock(id, wait_ms) => self.park(id, ticket, &request, wait_ms),
             Fate::AwaitTruncation(object) => {
                 let id = self.writer.waiter();
@@ -231,12 +301,33 @@ impl<'a, 'view> Group<'a, 'view> {
         self.note_locks();
     }
 
+    fn begin_footprint(&self) -> Savepoint {
+        if let Some(recorder) = self.recorder {
+            recorder.take();
+        }
+        self.tx.savepoint()
+    }
+
+    /// What was read and changed since `savepoint`, as far as somebody may cache it.
+    fn footprint(&self, client: u64, slot: Option<u16>, savepoint: Savepoint) -> Footprint {
+        let Some(recorder) = self.recorder else { return Footprint::default() };
+        let read = recorder.take();
+        let differences = self.tx.differences(savepoint, |key| caching::Key::of(key).is_some());
+        let differences = differences.unwrap_or_else(|error| {
+            tracing::error!(%error, "what a request changed cannot be told to those who cache it");
+            Vec::new()
+        });
+        let changed = differences.iter().filter_map(caching::Changed::of).collect();
+        Footprint { client, slot, read, changed }
+    }
+
     fn fate(&mut self, request: &Pending) -> Fate {
         let result = self.require_lease(request.peer.client).and_then(|()| {
             match (table::effect(request.header.operation), request.header.operation) {
                 (Some(Effect::Change), _) => self.change(request),
                 (Some(_), ops::Lock::CODE) => self.lock(request),
                 (Some(_), ops::TestLock::CODE) => self.test_lock(request),
+                (Some(_), ops::Recalls::CODE) => self.begin_lease(request),
                 (Some(_), _) => self.repeatable(request),
                 (None, _) => Err(Errno::ENOSYS),
             }
@@ -255,7 +346,7 @@ impl<'a, 'view> Group<'a, 'view> {
         }
         self.refuse_growth(request)?;
         let response = match self.dispatch(request) {
-            Ok(body) => Response { status: pvfs_wire::OK, body, data: None, files: Vec::new() },
+            Ok(body) => Response::encoded(body),
             Err(Refusal::Busy(object)) => return self.defer(request, object),
             Err(Refusal::Error(status)) => Response::failed(status),
         };
@@ -267,12 +358,7 @@ impl<'a, 'view> Group<'a, 'view> {
         let ends_truncations = [Truncated::CODE, Close::CODE].contains(&request.header.operation);
         self.truncation_ended |= ends_truncations;
         match self.dispatch(request) {
-            Ok(body) => Ok(Fate::Answer(Response {
-                status: pvfs_wire::OK,
-                body,
-                data: None,
-                files: Vec::new(),
-            })),
+            Ok(body) => Ok(Fate::Answer(Response::encoded(body))),
             Err(Refusal::Busy(_)) => Err(Errno::EAGAIN),
             Err(Refusal::Error(status)) => Err(status),
         }

@@ -28,6 +28,7 @@ impl Group<'_, '_> {
             self.tx.delete(keys::client(client));
         }
         self.end_shared_opens();
+        self.note_uncached();
         self.note_locks();
     }
 
@@ -63,7 +64,7 @@ impl Group<'_, '_> {
             if self.writer.locks.lapse(id) {
                 self.writer.lapsed.push_back((self.now_ns.saturating_add(LAPSED_KEPT_NS), id));
             }
-            self.outcome.answers.push((ticket, Response::failed(Errno::EAGAIN), true));
+            self.outcome.answer(ticket, Response::failed(Errno::EAGAIN), true);
         }
         while let Some((until_ns, id)) = self.writer.lapsed.front().copied()
             && until_ns <= self.now_ns

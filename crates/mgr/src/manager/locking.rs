@@ -71,7 +71,7 @@ impl Group<'_, '_> {
             // again, gives the lock up, or loses its lease.
             if let Some(ticket) = self.take_ticket(id) {
                 let response = Response::done::<Lock>(&Done {});
-                self.outcome.answers.push((ticket, response, false));
+                self.outcome.answer(ticket, response, false);
             }
         }
     }

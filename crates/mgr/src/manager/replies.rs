@@ -109,12 +109,8 @@ impl Replies {
         let bytes = view.get(&keys::reply(client, sequence.slot))?.ok_or(Errno::EIO)?;
         let record = decode(&bytes)?;
         let committed = !self.uncommitted.contains(&(client, sequence.slot));
-        let response = Response {
-            status: Errno(record.status),
-            body: record.body.0,
-            data: None,
-            files: Vec::new(),
-        };
+        let status = Errno(record.status);
+        let response = Response { status, ..Response::encoded(record.body.0) };
         Ok(Verdict::Repeat(response, committed))
     }
 }

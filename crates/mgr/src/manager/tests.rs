@@ -1,5 +1,6 @@
 //! The daemon without sockets: rounds go in by hand, replies come out at a desk, time is a number.
 
+mod caching;
 mod exactly_once;
 mod failures;
 mod histories;
@@ -44,6 +45,8 @@ impl Clock for Hands {
 #[derive(Default)]
 struct Mailbox {
     replies: Mutex<HashMap<(ConnectionId, u64), Answer>>,
+    /// Tags of replies that may be cached.
+    leased: Mutex<std::collections::HashSet<u64>>,
 }
 
 /// Status and body.
@@ -51,6 +54,9 @@ type Answer = (Errno, Vec<u8>);
 
 impl Desk for Mailbox {
     fn reply(&self, connection: ConnectionId, request: &Header, response: Response) {
+        if response.leased_ms > 0 {
+            self.leased.lock().unwrap().insert(request.tag);
+        }
         let reply = (response.status, response.body);
         let before = self.replies.lock().unwrap().insert((connection, request.tag), reply);
         assert!(before.is_none(), "request {} was answered twice", request.tag);

@@ -21,16 +21,17 @@ impl Execute for Rename {
         names.refuse_slashes(slashes)?;
         names.refuse_loops(cx)?;
         if names.victim.as_ref().is_some_and(|victim| victim.node.object == names.source.object) {
-            return Ok(Renamed { attr: cx.attr(&names.source) });
+            return Ok(Renamed { attr: cx.attr(&names.source), other: None });
         }
         names.check_permissions(cx)?;
+        let other = names.victim.as_ref().map(|victim| cx.fs.handle(victim.node.object));
         match names.goal.take() {
             Some(slot) => names.insert(cx, slot)?,
             None if names.exchange => names.swap(cx)?,
             None => names.replace(cx)?,
         }
         names.save(cx);
-        Ok(Renamed { attr: cx.attr(&names.source) })
+        Ok(Renamed { attr: cx.attr(&names.source), other })
     }
 }
 

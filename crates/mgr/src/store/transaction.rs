@@ -20,6 +20,24 @@ pub struct Transaction<'v> {
     view: &'v dyn View,
     changes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     undo: Vec<Undo>,
+    watch: Option<&'v dyn Watch>,
+}
+
+/// Is told what is read through a transaction.
+pub trait Watch: Send + Sync {
+    /// This key was read, there or not.
+    fn saw(&self, key: &[u8]);
+}
+
+/// What became of one key.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Difference {
+    /// The key.
+    pub key: Vec<u8>,
+    /// Its value before, if it had one.
+    pub before: Option<Vec<u8>>,
+    /// Its value now.
+    pub after: Option<Vec<u8>>,
 }
 
 /// A point to which a transaction can be rolled back.
@@ -38,7 +56,12 @@ struct Undo {
 impl<'v> Transaction<'v> {
     /// No change yet on top of `view`.
     pub fn new(view: &'v dyn View) -> Self {
-        Self { view, changes: BTreeMap::new(), undo: Vec::new() }
+        Self { view, changes: BTreeMap::new(), undo: Vec::new(), watch: None }
+    }
+
+    /// The like; `watch` is told of every read.
+    pub fn watched(view: &'v dyn View, watch: &'v dyn Watch) -> Self {
+        Self { watch: Some(watch), ..Self::new(view) }
     }
 
     /// Gives `key` a value.
@@ -93,6 +116,28 @@ impl<'v> Transaction<'v> {
         self.changes.len()
     }
 
+    /// What became since `savepoint` of the keys that `wanted` accepts.
+    pub fn differences(
+        &self,
+        savepoint: Savepoint,
+        wanted: impl Fn(&[u8]) -> bool,
+    ) -> Result<Vec<Difference>, StoreError> {
+        let mut differences: Vec<Difference> = Vec::new();
+        for Undo { key, before } in &self.undo[savepoint.undo_length..] {
+            // Of several changes to one key the first says what was before.
+            if !wanted(key) || differences.iter().any(|known| known.key == *key) {
+                continue;
+            }
+            let before = match before {
+                Some(before) => before.clone(),
+                None => self.view.get(key)?,
+            };
+            let after = self.changes.get(key).cloned().flatten();
+            differences.push(Difference { key: key.clone(), before, after });
+        }
+        Ok(differences)
+    }
+
     /// The changes, to be committed.
     pub fn into_batch(self) -> Batch {
         self.changes.into_iter().map(|(key, value)| Change { key, value }).collect()
@@ -106,6 +151,9 @@ impl<'v> Transaction<'v> {
 
 impl View for Transaction<'_> {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        if let Some(watch) = self.watch {
+            watch.saw(key);
+        }
         match self.changes.get(key) {
             Some(value) => Ok(value.clone()),
             None => self.view.get(key),
@@ -115,13 +163,27 @@ impl View for Transaction<'_> {
     fn scan<'s>(&'s self, range: &KeyRange) -> Scan<'s> {
         let below = self.view.scan(range);
         if range.is_empty() || self.changes.is_empty() {
-            return below;
+            return self.watch(below);
         }
         let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let own = self.changes.range::<[u8], _>((Bound::Included(range.start.as_slice()), end));
         let own: Layer<'s> =
             Box::new(own.map(|(key, value)| Ok(Change { key: key.clone(), value: value.clone() })));
-        Box::new(Merge::new(vec![own, Box::new(below.map(as_change))]))
+        self.watch(Box::new(Merge::new(vec![own, Box::new(below.map(as_change))])))
+    }
+}
+
+impl<'v> Transaction<'v> {
+    fn watch<'s>(&self, scan: Scan<'s>) -> Scan<'s>
+    where
+        'v: 's,
+    {
+        let Some(watch) = self.watch else { return scan };
+        Box::new(scan.inspect(move |entry| {
+            if let Ok((key, _)) = entry {
+                watch.saw(key);
+            }
+        }))
     }
 }
 

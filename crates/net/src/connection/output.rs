@@ -179,6 +179,7 @@ mod tests {
             body: vec![number as u8; number % 5],
             data,
             files: Vec::new(),
+            leased_ms: 0,
         }
     }
 

@@ -222,7 +222,7 @@ impl Register {
     fn finish(&self, ticket: Ticket, number: u64) {
         self.served.lock().unwrap().push(number);
         let body = number.to_le_bytes().to_vec();
-        ticket.reply(Response { status: OK, body, data: None, files: Vec::new() });
+        ticket.reply(Response::encoded(body));
     }
 }
 

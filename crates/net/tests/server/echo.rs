@@ -73,6 +73,7 @@ impl Echo {
                     body,
                     data: Some(data),
                     files: Vec::new(),
+                    leased_ms: 0,
                 });
             }
             FORGET => {}
@@ -88,6 +89,7 @@ impl Echo {
                         body,
                         data: Some(copy),
                         files: Vec::new(),
+                        leased_ms: 0,
                     });
                 });
             }
@@ -99,17 +101,30 @@ impl Echo {
                     body: Vec::new(),
                     data,
                     files: Vec::new(),
+                    leased_ms: 0,
                 });
             }
             HOLD => self.held.lock().unwrap().push(request.ticket),
             WHOAMI => {
                 let uid = request.session.map_or(u32::MAX, |session| session.uid);
                 let body = uid.to_le_bytes().to_vec();
-                request.ticket.reply(Response { status: OK, body, data: None, files: Vec::new() });
+                request.ticket.reply(Response {
+                    status: OK,
+                    body,
+                    data: None,
+                    files: Vec::new(),
+                    leased_ms: 0,
+                });
             }
             ESTOP => {
                 self.daemon.get().unwrap().estop();
-                request.ticket.reply(Response { status: OK, body, data: None, files: Vec::new() });
+                request.ticket.reply(Response {
+                    status: OK,
+                    body,
+                    data: None,
+                    files: Vec::new(),
+                    leased_ms: 0,
+                });
             }
             FORGED => request.ticket.reply(Response::failed(Errno::EKEYREJECTED)),
             _ => request.ticket.reply(Response::failed(Errno::ENOSYS)),

@@ -1,5 +1,6 @@
 //! Scenarios: what users may rely on (docs/semantics.md), while everything around them fails.
 
+mod caching;
 mod data;
 mod deadlines;
 mod determinism;

@@ -2,6 +2,7 @@
 
 use super::Target;
 use crate::attr::Attr;
+use crate::handle::Handle;
 use crate::{bits, record};
 
 bits! {
@@ -31,5 +32,7 @@ record! {
     pub struct Renamed {
         /// The object that moved.
         pub attr: Attr,
+        /// What had the new name before: replaced, or swapped.
+        pub other: Option<Handle>,
     }
 }

@@ -171,6 +171,7 @@ choices! {
     LockKind { Read, Write, Unlock }
     Sharers { User, Group, Anyone }
     Allocation { Reserve, Punch, Zero }
+    RecallKind { Name, Names, Attributes, Data }
 }
 
 /// Any of the known bits.
@@ -257,7 +258,7 @@ records! {
     Rmdir { target }
     Unlinked { handle, nlink }
     Rename { from, to, flags }
-    Renamed { attr }
+    Renamed { attr, other }
     SetAttr { target, follow, mode, uid, gid, atime, mtime }
     Truncate { target, follow, size, open }
     Truncating { attr, placement, capability, ticket }
@@ -275,6 +276,9 @@ records! {
     TestLock { handle, family, owner, kind, start, end }
     LockTest { conflict }
     HeldLock { kind, start, end, pid }
+    Recall { kind, object, name }
+    Recalls { lease, acknowledged, wait_ms }
+    Recalled { lease, number, lease_ms, recalls }
     Access { number, token }
     Read { access, slot, regions }
     ReadDone { local_size }

@@ -1,0 +1,178 @@
+//! The cache alone: nothing is told from it that was recalled or changed.
+
+use super::*;
+use pvfs_wire::Bytes;
+use pvfs_wire::Handle;
+use pvfs_wire::attr::{Entry, Time};
+
+fn attr(object: u64, change: u64) -> Attr {
+    let never = Time::default();
+    Attr {
+        handle: Handle { fsid: 1, generation: 1, object },
+        kind: FileKind::Regular,
+        mode: 0o644,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 10,
+        size_state: SizeState::Settled,
+        atime: never,
+        mtime: never,
+        ctime: never,
+        btime: never,
+        change,
+    }
+}
+
+const MS: u64 = 1_000_000;
+
+/// A cache under a lease that ends after five seconds.
+fn cache() -> Cache {
+    let cache = Cache::default();
+    cache.enable();
+    cache.begin_lease(Instant(5000 * MS));
+    cache
+}
+
+fn recall(kind: RecallKind, object: u64, name: &str) -> Recall {
+    Recall { kind, object, name: Bytes::from(name) }
+}
+
+#[test]
+fn what_is_kept_is_told_until_the_lease_ends() {
+    let cache = cache();
+    let mark = cache.mark(Instant(0));
+    assert_eq!(cache.keep_attributes(mark, &attr(7, 1), 5000), Instant(5000 * MS));
+    cache.keep_name(mark, 1, b"a", Named::Object(7), 5000);
+    cache.keep_name(mark, 1, b"b", Named::Absent, 5000);
+    let late = Instant(4999 * MS);
+    assert_eq!(cache.attributes(7, late), Some((attr(7, 1), Instant(5000 * MS))));
+    assert_eq!(cache.name(1, b"a", late).unwrap().0, Named::Object(7));
+    assert_eq!(cache.name(1, b"b", late).unwrap().0, Named::Absent);
+    assert_eq!(cache.name(1, b"c", late), None);
+    assert_eq!(cache.attributes(7, Instant(5000 * MS)), None);
+    cache.renew_lease(Instant(8000 * MS));
+    assert!(cache.attributes(7, Instant(7000 * MS)).is_some());
+}
+
+#[test]
+fn what_may_not_be_cached_is_not() {
+    let cache = cache();
+    let mark = cache.mark(Instant(0));
+    assert_eq!(cache.keep_attributes(mark, &attr(7, 1), 0), Instant(0));
+    let unsettled = Attr { size_state: SizeState::Unsettled, ..attr(8, 1) };
+    assert_eq!(cache.keep_attributes(mark, &unsettled, 5000), Instant(0));
+    assert!(cache.attributes(7, Instant(0)).is_none() && cache.attributes(8, Instant(0)).is_none());
+    let unused = Cache::default();
+    unused.keep_attributes(unused.mark(Instant(0)), &attr(7, 1), 5000);
+    assert!(unused.attributes(7, Instant(0)).is_none());
+}
+
+#[test]
+fn a_reply_that_a_recall_has_overtaken_is_not_kept() {
+    let cache = cache();
+    let mark = cache.mark(Instant(0));
+    cache.recall(&[recall(RecallKind::Data, 7, ""), recall(RecallKind::Name, 1, "a")]);
+    assert_eq!(cache.keep_attributes(mark, &attr(7, 1), 5000), Instant(0));
+    assert_eq!(cache.keep_name(mark, 1, b"a", Named::Absent, 5000), Instant(0));
+    assert_ne!(cache.keep_name(mark, 1, b"b", Named::Absent, 5000), Instant(0));
+    let later = cache.mark(Instant(0));
+    assert_ne!(cache.keep_attributes(later, &attr(7, 1), 5000), Instant(0));
+    cache.recall(&[recall(RecallKind::Names, 1, "")]);
+    assert_eq!(cache.name(1, b"b", Instant(0)), None);
+    assert_eq!(cache.keep_name(later, 1, b"b", Named::Absent, 5000), Instant(0));
+}
+
+#[test]
+fn nothing_is_kept_or_told_of_what_this_client_is_changing() {
+    let cache = cache();
+    let before = cache.mark(Instant(0));
+    cache.keep_attributes(before, &attr(7, 1), 5000);
+    let change = cache.change([Key::Object(7), Key::Name(1, b"a".to_vec())]);
+    assert!(cache.attributes(7, Instant(0)).is_none());
+    let during = cache.mark(Instant(0));
+    assert_eq!(cache.keep_attributes(during, &attr(7, 1), 5000), Instant(0));
+    drop(change);
+    for mark in [before, during] {
+        assert_eq!(cache.keep_attributes(mark, &attr(7, 1), 5000), Instant(0));
+        assert_eq!(cache.keep_name(mark, 1, b"a", Named::Absent, 5000), Instant(0));
+    }
+    let after = cache.mark(Instant(0));
+    assert_ne!(cache.keep_attributes(after, &attr(7, 2), 5000), Instant(0));
+    assert_eq!(cache.attributes(7, Instant(0)).unwrap().0, attr(7, 2));
+}
+
+#[test]
+fn a_change_of_nobody_knows_what_concerns_everything() {
+    let cache = cache();
+    let mark = cache.mark(Instant(0));
+    let change = cache.change([Key::All]);
+    assert_eq!(cache.keep_attributes(mark, &attr(7, 1), 5000), Instant(0));
+    drop(change);
+    assert_eq!(cache.keep_attributes(mark, &attr(7, 1), 5000), Instant(0));
+}
+
+#[test]
+fn older_attributes_do_not_replace_newer_ones() {
+    let cache = cache();
+    let mark = cache.mark(Instant(0));
+    cache.keep_attributes(mark, &attr(7, 5), 5000);
+    cache.keep_attributes(mark, &attr(7, 4), 5000);
+    assert_eq!(cache.attributes(7, Instant(0)).unwrap().0, attr(7, 5));
+}
+
+#[test]
+fn nothing_outlives_a_lost_lease() {
+    let cache = cache();
+    let mark = cache.mark(Instant(0));
+    cache.keep_attributes(mark, &attr(7, 1), 5000);
+    cache.lose_lease();
+    assert!(cache.attributes(7, Instant(0)).is_none());
+    cache.begin_lease(Instant(9000 * MS));
+    assert!(cache.attributes(7, Instant(0)).is_none());
+    assert_eq!(cache.keep_attributes(mark, &attr(7, 1), 5000), Instant(0), "asked before");
+}
+
+#[test]
+fn a_listing_goes_with_its_directory() {
+    let cache = cache();
+    let mark = cache.mark(Instant(0));
+    let entry = Entry {
+        name: Bytes::from("a"),
+        cookie: 8,
+        handle: attr(7, 1).handle,
+        kind: FileKind::Regular,
+        attr: Some(attr(7, 1)),
+        placement: None,
+    };
+    let parent = Handle::default();
+    let listing = Listing { entries: vec![entry], end: true, parent };
+    cache.keep_page(mark, 1, (0, 1024), &listing, 5000);
+    assert!(cache.page(1, (0, 1024), Instant(0)).is_some());
+    assert!(cache.page(1, (8, 1024), Instant(0)).is_none());
+    assert_eq!(cache.name(1, b"a", Instant(0)).unwrap().0, Named::Object(7));
+    cache.recall(&[recall(RecallKind::Attributes, 1, "")]);
+    assert!(cache.page(1, (0, 1024), Instant(0)).is_none());
+    assert!(cache.attributes(7, Instant(0)).is_some(), "the file is as it was");
+}
+
+#[test]
+fn memory_is_bounded() {
+    let cache = cache();
+    let mark = cache.mark(Instant(0));
+    for object in 0..OBJECTS_MAX as u64 + 10 {
+        cache.keep_attributes(mark, &attr(object, 1), 5000);
+        cache.keep_name(mark, object % 7, &object.to_le_bytes(), Named::Absent, 5000);
+    }
+    let state = cache.lock();
+    assert!(state.attributes.len() <= OBJECTS_MAX);
+    let names: usize = state.names.values().map(HashMap::len).sum();
+    assert!(names <= NAMES_MAX && names == state.names_count);
+    drop(state);
+    for object in 0..RECENT_MAX as u64 + 10 {
+        cache.recall(&[recall(RecallKind::Attributes, object, "")]);
+    }
+    assert!(cache.lock().recalled.len() <= RECENT_MAX + 1);
+    assert_eq!(cache.keep_attributes(mark, &attr(5, 1), 5000), Instant(0), "who knows");
+}
