@@ -29,6 +29,8 @@ impl Default for Limits {
 pub struct Leases<A, P> {
     limits: Limits,
     clients: HashMap<u64, Client<P>>,
+    /// Those from before a restart: what they believe, and what was not settled then, nobody knows.
+    restarted: BTreeSet<u64>,
     held: Held,
     changes: Changes,
     /// Answers that wait, and what they wait for.
@@ -157,6 +159,7 @@ impl<A, P> Leases<A, P> {
         Self {
             limits,
             clients: HashMap::new(),
+            restarted: BTreeSet::new(),
             held: Held::default(),
             changes: Changes::default(),
             holds: HashMap::new(),
@@ -175,7 +178,8 @@ impl<A, P> Leases<A, P> {
 
     /// Whether what this client reads has to be noted.
     pub fn concerns(&self, client: u64) -> bool {
-        !self.unsettled.is_empty() || self.clients.contains_key(&client)
+        let may_wait = !self.unsettled.is_empty() || !self.restarted.is_empty();
+        may_wait || self.clients.contains_key(&client)
     }
 
     /// Whether this client has a lease, or had one when the manager last ran.
@@ -207,6 +211,7 @@ impl<A, P> Leases<A, P> {
     pub fn remember(&mut self, client: u64, now_ns: u64) {
         let until_ns = self.end_of_lease(now_ns);
         self.clients.insert(client, Client::new(0, until_ns));
+        self.restarted.insert(client);
     }
 
     /// Begins a lease, now that it is noted. The client holds nothing.
@@ -341,7 +346,7 @@ impl<A, P> Leases<A, P> {
         committed: u64,
         now_ns: u64,
     ) -> (u32, Option<u64>) {
-        let needs = self.unsettled_needs(&read);
+        let needs = self.needs_of_reader(client, &read);
         let certain = read.iter().all(|key| {
             !self.unsettled.contains_key(key) && self.changes.is_unchanged(key, committed)
         });
@@ -372,6 +377,7 @@ impl<A, P> Leases<A, P> {
     /// The client is gone, and with it what it cached.
     pub fn drop_client(&mut self, client: u64, due: &mut Due<A, P>) {
         let Some(mut known) = self.clients.remove(&client) else { return };
+        self.restarted.remove(&client);
         for key in known.order.drain(..).chain(known.leaving.drain(..).map(|(_, key)| key)) {
             self.held.remove(&key, client);
         }
@@ -396,11 +402,15 @@ impl<A, P> Leases<A, P> {
         footprint: &Footprint,
         told: &mut BTreeSet<u64>,
     ) -> BTreeSet<(u64, u64)> {
-        let mut needs = self.unsettled_needs(&footprint.read);
+        let mut needs = self.needs_of_reader(footprint.client, &footprint.read);
         if let Some(slot) = footprint.slot
             && let Some(hold) = self.repeatable.get(&(footprint.client, slot))
         {
             needs.extend(&self.holds[hold].needs);
+        }
+        if footprint.slot.is_some() {
+            // It may be the repetition of one that was not answered before the restart.
+            needs.extend(self.restarted_needs(footprint.client));
         }
         for changed in &footprint.changed {
             self.changes.note(changed.key, self.begun);
@@ -412,13 +422,24 @@ impl<A, P> Leases<A, P> {
                     told.insert(client);
                 }
             }
-            if !changed.recalls.is_empty() {
-                let restarted = self.clients.iter().filter(|(_, known)| known.lease == 0);
-                let others = restarted.filter(|(client, _)| **client != footprint.client);
-                needs.extend(others.map(|(client, _)| (*client, u64::MAX)));
-            }
+            needs.extend(self.restarted_needs(footprint.client));
         }
         needs
+    }
+
+    /// What the answer to a reader of these keys has to wait for.
+    fn needs_of_reader(&self, client: u64, read: &[Key]) -> BTreeSet<(u64, u64)> {
+        let mut needs = self.unsettled_needs(read);
+        if !read.is_empty() {
+            needs.extend(self.restarted_needs(client));
+        }
+        needs
+    }
+
+    /// All who may still believe in what was before a restart, but for the one who asks.
+    fn restarted_needs(&self, client: u64) -> impl Iterator<Item = (u64, u64)> {
+        let others = self.restarted.iter().filter(move |other| **other != client);
+        others.map(|other| (*other, u64::MAX))
     }
 
     fn unsettled_needs(&self, keys: &[Key]) -> BTreeSet<(u64, u64)> {
