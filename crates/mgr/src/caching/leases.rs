@@ -362,13 +362,15 @@ impl<A, P> Leases<A, P> {
     /// Ends what is over by the clock.
     pub fn look_at_the_clock(&mut self, now_ns: u64, due: &mut Due<A, P>) {
         let over = self.clients.iter().filter(|(_, known)| known.until_ns <= now_ns);
-        let over: Vec<u64> = over.map(|(client, _)| *client).collect();
+        let mut over: Vec<u64> = over.map(|(client, _)| *client).collect();
+        over.sort_unstable();
         for client in over {
             self.drop_client(client, due);
             due.ended.push(client);
         }
         let waiting = self.clients.iter().filter(|(_, known)| known.poll.is_some());
-        let waiting: Vec<u64> = waiting.map(|(client, _)| *client).collect();
+        let mut waiting: Vec<u64> = waiting.map(|(client, _)| *client).collect();
+        waiting.sort_unstable();
         for client in waiting {
             self.answer_poll(client, now_ns, due);
         }
