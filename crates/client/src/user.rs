@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pvfs_net::call::Principal;
 use pvfs_net::runtime::Runtime;
+use pvfs_wire::ops::Asked;
 use pvfs_wire::{Handle, Operation};
 
 use crate::error::Result;
@@ -13,18 +14,32 @@ use crate::filesystem::Filesystem;
 pub struct User<R: Runtime> {
     pub(crate) filesystem: Arc<Filesystem<R>>,
     pub(crate) principal: Arc<Principal>,
+    umask: u32,
 }
 
 impl<R: Runtime> Clone for User<R> {
     fn clone(&self) -> Self {
-        Self { filesystem: self.filesystem.clone(), principal: self.principal.clone() }
+        let Self { filesystem, principal, umask } = self;
+        Self { filesystem: filesystem.clone(), principal: principal.clone(), umask: *umask }
     }
 }
 
 impl<R: Runtime> User<R> {
     /// `principal` as a user of `filesystem`.
     pub fn new(filesystem: Arc<Filesystem<R>>, principal: Arc<Principal>) -> Self {
-        Self { filesystem, principal }
+        Self { filesystem, principal, umask: 0 }
+    }
+
+    /// The same user with these permission bits taken off all that is created, except in directories whose
+    /// default list says what it is to have. Without it, a mode has the umask already taken off.
+    #[must_use]
+    pub fn masked(&self, umask: u32) -> Self {
+        Self { umask, ..self.clone() }
+    }
+
+    /// A mode to be asked for.
+    pub(crate) fn asked(&self, bits: u32) -> u32 {
+        Asked { bits, umask: self.umask }.mode()
     }
 
     /// The file system used.

@@ -15,7 +15,7 @@ use fuser::{
 };
 use pvfs_client::{Result, Seek};
 use pvfs_wire::attr::Attr;
-use pvfs_wire::ops::LockFamily;
+use pvfs_wire::ops::{Asked, LockFamily};
 use rustix::fs::OFlags;
 
 use crate::attributes::{file_attr, generation, kernel_errno};
@@ -116,11 +116,17 @@ impl Filesystem for KernelFilesystem {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let made = self.0.mknod(self.requester(request), parent.0, name, mode, rdev);
+        let made = self.0.mknod(
+            self.requester(request),
+            parent.0,
+            name,
+            Asked { bits: mode, umask },
+            rdev,
+        );
         self.entry(reply, self.log("mknod", parent, made));
     }
 
@@ -130,10 +136,11 @@ impl Filesystem for KernelFilesystem {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
-        let made = self.0.mkdir(self.requester(request), parent.0, name, mode);
+        let made =
+            self.0.mkdir(self.requester(request), parent.0, name, Asked { bits: mode, umask });
         self.entry(reply, self.log("mkdir", parent, made));
     }
 
@@ -205,15 +212,19 @@ impl Filesystem for KernelFilesystem {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _umask: u32,
+        umask: u32,
         flags: i32,
         reply: ReplyCreate,
     ) {
         let (requester, flags) = (self.requester(request), open_flags(flags));
         let (name, timeout) = (name.to_owned(), self.0.options.cache.timeout());
-        let create = move |mounted: &Arc<Mounted>| match mounted
-            .create(requester, parent.0, &name, mode, flags)
-        {
+        let create = move |mounted: &Arc<Mounted>| match mounted.create(
+            requester,
+            parent.0,
+            &name,
+            Asked { bits: mode, umask },
+            flags,
+        ) {
             Ok(Opened { attr, number, caching }) => {
                 let generation = generation(attr.handle);
                 reply.created(&timeout, &file_attr(&attr), generation, number, caching);
@@ -405,7 +416,9 @@ impl Filesystem for KernelFilesystem {
         room: u32,
         reply: ReplyXattr,
     ) {
-        xattr(reply, room, self.0.getxattr(self.requester(request), node.0, name));
+        let requester = requester(request);
+        let extras = self.0.recent.take(requester.pid, node.0).map(|told| told.extras);
+        xattr(reply, room, self.0.getxattr(requester, node.0, name, extras));
     }
 
     fn listxattr(&self, request: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {

@@ -47,7 +47,8 @@ pub fn open_flags(flags: i32) -> OFlags {
     OFlags::from_bits_retain(flags as u32)
 }
 
-/// Without these a mount would be slower, or locks would end at this node. Deliberately absent: the
+/// Without these a mount would be slower, or locks would end at this node, or the umask would be taken off where a
+/// directory's default list takes its place. Deliberately absent: the
 /// writeback cache (size and order of writes would be this node's secret) and automatic invalidation (each
 /// read would ask for attributes first; pages are checked when a file is opened instead).
 const WANTED: InitFlags = InitFlags::FUSE_ASYNC_READ
@@ -55,6 +56,7 @@ const WANTED: InitFlags = InitFlags::FUSE_ASYNC_READ
     .union(InitFlags::FUSE_FLOCK_LOCKS)
     .union(InitFlags::FUSE_ATOMIC_O_TRUNC)
     .union(InitFlags::FUSE_BIG_WRITES)
+    .union(InitFlags::FUSE_DONT_MASK)
     .union(InitFlags::FUSE_DO_READDIRPLUS)
     .union(InitFlags::FUSE_READDIRPLUS_AUTO)
     .union(InitFlags::FUSE_ASYNC_DIO)

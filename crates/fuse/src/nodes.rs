@@ -200,6 +200,7 @@ pub mod tests {
             ctime: Time::default(),
             btime: Time::default(),
             change: 7,
+            extras: pvfs_wire::attr::Extras::NONE,
         }
     }
 

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod acl;
 pub mod caching;
 pub mod clients;
 pub mod execute;

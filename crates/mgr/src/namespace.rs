@@ -35,6 +35,7 @@ use pvfs_wire::handle::ROOT_OBJECT;
 use pvfs_wire::{DecodeError, Handle};
 use siphasher::sip::SipHasher13;
 
+use crate::acl::Lists;
 use crate::keys;
 use crate::permission::MODE_BITS;
 use crate::record::{Body, Counters, Directory, Identity, Inode, Record};
@@ -160,6 +161,7 @@ fn root(options: &FormatOptions, now: Time) -> Inode {
         btime: now,
         change: 1,
         xattrs: 0,
+        lists: Lists::default(),
         body: Body::Directory(Directory::new(ROOT_OBJECT, Striping::default())),
     }
 }

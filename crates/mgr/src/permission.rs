@@ -77,10 +77,12 @@ impl Credentials {
             let executable = inode.is_directory() || inode.mode & ANY_EXECUTE != 0;
             return executable || !wanted.has(AccessBits::EXECUTE);
         }
-        let shift = match () {
-            () if self.uid == inode.uid => 6,
-            () if self.is_in(inode.gid) => 3,
-            () => 0,
+        let in_group = self.is_in(inode.gid);
+        let shift = match &inode.lists.access {
+            _ if self.uid == inode.uid => 6,
+            Some(list) => return list.allows(self, in_group, wanted),
+            None if in_group => 3,
+            None => 0,
         };
         (inode.mode >> shift) & wanted.bits() == wanted.bits()
     }
@@ -139,6 +141,7 @@ pub fn without_privileges(mode: u32, in_group: bool) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::acl::Lists;
     use crate::record::{Body, Directory};
     use pvfs_wire::attr::{FileKind, Striping, Time};
 
@@ -160,6 +163,7 @@ mod tests {
             btime: time,
             change: 1,
             xattrs: 0,
+            lists: Lists::default(),
             body,
         }
     }

@@ -5,7 +5,7 @@ use pvfs_layout::{Dist, Distribution, IodList, Regions};
 use crate::codec::{Reader, Wire};
 use crate::error::DecodeError;
 use crate::handle::Handle;
-use crate::{choice, record};
+use crate::{bits, choice, record};
 
 choice! {
     /// What an object is.
@@ -98,6 +98,20 @@ record! {
         pub btime: Time,
         /// Grows with every change the manager sees.
         pub change: u64,
+        /// What there is besides.
+        pub extras: Extras,
+    }
+}
+
+bits! {
+    /// What an object has that attributes do not tell, so that nobody asks in vain.
+    pub struct Extras {
+        /// Extended attributes.
+        XATTRS = 1,
+        /// A list of who may use it, besides the mode.
+        ACCESS_LIST = 2,
+        /// A list for what is created in it.
+        DEFAULT_LIST = 4,
     }
 }
 

@@ -173,6 +173,7 @@ mod tests {
             ctime: time,
             btime: time,
             change: 3,
+            extras: crate::attr::Extras::NONE,
         };
         GroupHandle {
             fsid: 7,

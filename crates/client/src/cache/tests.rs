@@ -22,6 +22,7 @@ fn attr(object: u64, change: u64) -> Attr {
         ctime: never,
         btime: never,
         change,
+        extras: pvfs_wire::attr::Extras::NONE,
     }
 }
 

@@ -13,10 +13,10 @@ use crate::error::Result;
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
-    /// mkdir(2); `mode` has the umask already taken off, here and below.
+    /// mkdir(2); `mode` has the umask already taken off unless the user is [`User::masked`], here and below.
     pub async fn mkdir(&self, target: Target, mode: u32) -> Result<Attr> {
         let _own = self.filesystem.cache().change(place_of(&target));
-        Ok(self.ask(&Mkdir { target, mode }).await?.attr)
+        Ok(self.ask(&Mkdir { target, mode: self.asked(mode) }).await?.attr)
     }
 
     /// mknod(2): special files, and regular ones without opening them.
@@ -28,6 +28,7 @@ impl<R: Runtime> User<R> {
         rdev: u64,
     ) -> Result<Attr> {
         let _own = self.filesystem.cache().change(place_of(&target));
+        let mode = self.asked(mode);
         Ok(self.ask(&Mknod { target, kind, mode, rdev }).await?.attr)
     }
 

@@ -55,6 +55,7 @@ impl<R: Runtime> User<R> {
     ) -> Result<Opening> {
         let open = self.filesystem.next_open();
         let mut own = self.begin_open(&target, flags);
+        let mode = self.asked(mode);
         let opened = self.ask(&Open { target, flags, mode, striping, open }).await?;
         let truncation = opened.truncation;
         let (attr, created) = (opened.attr, opened.created);

@@ -99,7 +99,7 @@ fn dot(directory: u64, line: &Line<'_>) -> Attr {
 
 /// What is known of an object whose attributes are not to be had: its name must still be listed.
 fn nominal(handle: pvfs_wire::Handle, kind: FileKind) -> Attr {
-    use pvfs_wire::attr::{SizeState, Time};
+    use pvfs_wire::attr::{Extras, SizeState, Time};
     let never = Time::default();
     Attr {
         handle,
@@ -116,5 +116,6 @@ fn nominal(handle: pvfs_wire::Handle, kind: FileKind) -> Attr {
         ctime: never,
         btime: never,
         change: 0,
+        extras: Extras::NONE,
     }
 }

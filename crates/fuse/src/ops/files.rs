@@ -10,7 +10,7 @@ use pvfs_client::{Error, OpenFile, Result, User};
 use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, FileKind, Striping};
-use pvfs_wire::ops::{Lock, LockFamily, LockKind, OpenFlags, Target};
+use pvfs_wire::ops::{Asked, Lock, LockFamily, LockKind, OpenFlags, Target};
 use rustix::fs::OFlags;
 
 use crate::handles::OpenEntry;
@@ -31,7 +31,7 @@ pub struct Opened {
 impl Mounted {
     /// open(2) of an object the kernel has looked up.
     pub fn open(&self, requester: Requester, node: u64, flags: OFlags) -> Result<Opened> {
-        self.open_target(requester, self.object(node)?, flags, 0)
+        self.open_target(requester, self.object(node)?, flags, NOTHING_NEW)
     }
 
     /// open(2) with O_CREAT of a name that was not there, or is not any more.
@@ -40,11 +40,11 @@ impl Mounted {
         requester: Requester,
         parent: u64,
         name: &OsStr,
-        mode: u32,
+        asked: Asked,
         flags: OFlags,
     ) -> Result<Opened> {
         let target = self.below(parent, name)?;
-        let opened = self.open_target(requester, target, flags | OFlags::CREATE, mode & 0o7777)?;
+        let opened = self.open_target(requester, target, flags | OFlags::CREATE, asked)?;
         self.nodes.looked_up(&opened.attr);
         // A file that was there after all may be one that others are writing.
         let placement = self.files.get(opened.number)?.file.placement.clone();
@@ -63,11 +63,12 @@ impl Mounted {
         requester: Requester,
         target: Target,
         flags: OFlags,
-        mode: u32,
+        asked: Asked,
     ) -> Result<Opened> {
         let (target, wire) = (&target, wire_flags(flags));
         let (opening, user) = self.act(requester, |user| async move {
-            let opening = user.open_known(target.clone(), wire, mode, Striping::default()).await?;
+            let (maker, mode) = (user.masked(asked.umask), asked.bits & 0o7777);
+            let opening = maker.open_known(target.clone(), wire, mode, Striping::default()).await?;
             Ok((opening, user))
         })?;
         let attr = opening.attr;
@@ -193,6 +194,9 @@ fn wire_flags(flags: OFlags) -> OpenFlags {
         .with_if(flags.contains(OFlags::TRUNC), OpenFlags::TRUNCATE)
         .with_if(flags.contains(OFlags::APPEND), OpenFlags::APPEND)
 }
+
+/// The mode of an open that makes no file.
+const NOTHING_NEW: Asked = Asked { bits: 0, umask: 0 };
 
 /// The kernel's own flag of an execve(2), which may read what the user may only execute.
 const FOR_EXECUTION: OFlags = OFlags::from_bits_retain(0x20);

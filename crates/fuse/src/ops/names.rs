@@ -7,7 +7,7 @@ use std::path::Path;
 use pvfs_client::Result;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Attr;
-use pvfs_wire::ops::{RenameFlags, Target};
+use pvfs_wire::ops::{Asked, RenameFlags, Target};
 
 use crate::attributes::kind_of_mode;
 use crate::identity::Requester;
@@ -22,17 +22,18 @@ impl Mounted {
         Ok(attr)
     }
 
-    /// mkdir(2); `mode` as the kernel gives it, without the umask's bits.
+    /// mkdir(2)
     pub fn mkdir(
         &self,
         requester: Requester,
         parent: u64,
         name: &OsStr,
-        mode: u32,
+        asked: Asked,
     ) -> Result<Attr> {
         let target = &self.below(parent, name)?;
-        let made = self
-            .act(requester, |user| async move { user.mkdir(target.clone(), mode & 0o7777).await });
+        let made = self.act(requester, |user| async move {
+            user.masked(asked.umask).mkdir(target.clone(), asked.bits & 0o7777).await
+        });
         self.named(made?)
     }
 
@@ -42,13 +43,14 @@ impl Mounted {
         requester: Requester,
         parent: u64,
         name: &OsStr,
-        mode: u32,
+        asked: Asked,
         rdev: u32,
     ) -> Result<Attr> {
         let target = &self.below(parent, name)?;
-        let kind = kind_of_mode(mode)?;
+        let kind = kind_of_mode(asked.bits)?;
         let made = self.act(requester, |user| async move {
-            user.mknod(target.clone(), kind, mode & 0o7777, u64::from(rdev)).await
+            let user = user.masked(asked.umask);
+            user.mknod(target.clone(), kind, asked.bits & 0o7777, u64::from(rdev)).await
         });
         self.named(made?)
     }

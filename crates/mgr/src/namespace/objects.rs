@@ -4,6 +4,7 @@ use pvfs_wire::attr::{Attr, Placement};
 use pvfs_wire::ops::Stated;
 use pvfs_wire::{Errno, Handle};
 
+use crate::acl::Lists;
 use crate::execute::Context;
 use crate::keys;
 use crate::record::{Body, Counters, Inode, Record};
@@ -38,7 +39,14 @@ impl Context<'_, '_> {
     }
 
     /// A new object with no name yet, saved by the caller.
-    pub fn create(&mut self, uid: u32, gid: u32, mode: u32, body: Body) -> Result<Node, Errno> {
+    pub fn create(
+        &mut self,
+        uid: u32,
+        gid: u32,
+        mode: u32,
+        lists: Lists,
+        body: Body,
+    ) -> Result<Node, Errno> {
         let mut counters = self.counters()?;
         let object = counters.next_object;
         counters.next_object = object.checked_add(1).ok_or(Errno::ENOSPC)?;
@@ -47,8 +55,20 @@ impl Context<'_, '_> {
         let now = self.now;
         let (nlink, change, xattrs) = (0, 1, 0);
         let (atime, mtime, ctime, btime) = (now, now, now, now);
-        let inode =
-            Inode { mode, nlink, uid, gid, atime, mtime, ctime, btime, change, xattrs, body };
+        let inode = Inode {
+            mode,
+            nlink,
+            uid,
+            gid,
+            atime,
+            mtime,
+            ctime,
+            btime,
+            change,
+            xattrs,
+            lists,
+            body,
+        };
         Ok(Node { object, inode })
     }
 

@@ -1,9 +1,10 @@
 //! Mkdir, Mknod, Symlink: new objects other than by opening.
 
 use pvfs_wire::attr::{FileKind, Striping};
-use pvfs_wire::ops::{Made, Mkdir, Mknod, Symlink};
+use pvfs_wire::ops::{Asked, Made, Mkdir, Mknod, Symlink};
 use pvfs_wire::{Errno, PATH_BYTES_MAX};
 
+use crate::acl::Lists;
 use crate::execute::{Context, Execute};
 use crate::namespace::{Node, Place, Slot};
 use crate::record::{Body, Directory, RegularFile};
@@ -92,9 +93,23 @@ pub(super) fn enter(cx: &mut Context<'_, '_>, mut place: Place, slot: Slot, node
 
 fn new_node(cx: &mut Context<'_, '_>, dir: &Node, mode: u32, body: Body) -> Result<Node, Errno> {
     let is_directory = matches!(body, Body::Directory(_));
-    let (gid, mode) = cx.who.inherit(&dir.inode, mode, is_directory);
-    cx.create(cx.who.uid, gid, mode, body)
+    let asked = Asked::of(mode);
+    let (gid, mode) = cx.who.inherit(&dir.inode, asked.bits, is_directory);
+    let (mode, lists) = match &dir.inode.lists.default {
+        Some(default) if !matches!(body, Body::Symlink(_)) => {
+            let own = default.handed_on(mode);
+            let mode = mode & !PERMISSION_BITS | own.mode_bits();
+            let access = (!own.is_minimal()).then(|| Box::new(own));
+            let default = is_directory.then(|| default.clone());
+            (mode, Lists { access, default })
+        }
+        _ => (mode & !asked.umask, Lists::default()),
+    };
+    cx.create(cx.who.uid, gid, mode, lists, body)
 }
+
+/// Those that a umask can take off and a list can give.
+const PERMISSION_BITS: u32 = 0o777;
 
 fn defaults(dir: &Node) -> &Striping {
     &dir.inode.as_directory().expect("names are only made in directories").striping

@@ -14,7 +14,7 @@ impl Execute for SetAttr {
         check(self, cx, &node)?;
         change_owner(cx.who, &mut node, self.uid, self.gid);
         if let Some(mode) = self.mode {
-            node.inode.mode = cx.who.chmod(mode, node.inode.gid);
+            node.inode.set_mode(cx.who.chmod(mode, node.inode.gid));
         }
         set_times(&mut node, self.atime, self.mtime, cx.now);
         // chown(-1, -1) arrives with nothing to set, and is a change of attributes all the same.

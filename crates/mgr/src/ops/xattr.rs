@@ -1,12 +1,13 @@
 //! GetXattr, ListXattr, SetXattr, RemoveXattr.
 //!
-//! `user.*`, `trusted.*` and `security.*` are stored. `user.pvfs.*` are striping parameters: of a
+//! `user.*`, `trusted.*` and `security.*` are stored, `system.posix_acl_*` are lists in the inode. `user.pvfs.*` are striping parameters: of a
 //! file they are computed, of a directory they are the defaults for what is created in it.
 
 use pvfs_wire::attr::Striping;
 use pvfs_wire::ops::*;
 use pvfs_wire::{Bytes, Errno};
 
+use crate::acl::{self, AccessList};
 use crate::execute::{Context, Execute};
 use crate::keys;
 use crate::namespace::{Node, Parameter};
@@ -23,6 +24,10 @@ enum Family {
 
 impl Execute for GetXattr {
     fn execute(&self, cx: &mut Context<'_, '_>) -> Result<XattrValue, Errno> {
+        if let Some(which) = Which::of(&self.name) {
+            let node = cx.find(&self.target, self.follow)?;
+            return Ok(XattrValue { value: Bytes(access_list(&node, which)?) });
+        }
         let family = family(&self.name)?;
         let node = cx.find(&self.target, self.follow)?;
         may_read(cx, &node, &family)?;
@@ -39,6 +44,9 @@ impl Execute for ListXattr {
     fn execute(&self, cx: &mut Context<'_, '_>) -> Result<XattrNames, Errno> {
         let node = cx.find(&self.target, self.follow)?;
         let mut names: Vec<Bytes> = parameters_set(&node);
+        let lists = &node.inode.lists;
+        names.extend(lists.access.as_ref().map(|_| Bytes::from(acl::ACCESS)));
+        names.extend(lists.default.as_ref().map(|_| Bytes::from(acl::DEFAULT)));
         if node.inode.xattrs > 0 {
             let keys = cx.keys_below(&keys::xattrs(node.object))?;
             let stored = keys.iter().map(|key| keys::xattr_name(key));
@@ -51,6 +59,9 @@ impl Execute for ListXattr {
 
 impl Execute for SetXattr {
     fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Done, Errno> {
+        if let Some(which) = Which::of(&self.name) {
+            return set_access_list(cx, &self.target, self.follow, which, &self.value);
+        }
         let family = family(&self.name)?;
         if self.value.len() > XATTR_VALUE_BYTES_MAX {
             return Err(Errno::E2BIG);
@@ -71,6 +82,9 @@ impl Execute for SetXattr {
 
 impl Execute for RemoveXattr {
     fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Done, Errno> {
+        if let Some(which) = Which::of(&self.name) {
+            return set_access_list(cx, &self.target, self.follow, which, &EMPTY_LIST);
+        }
         let family = family(&self.name)?;
         let mut node = cx.find(&self.target, self.follow)?;
         may_write(cx, &node, &family)?;
@@ -164,6 +178,64 @@ fn store(
     Ok(())
 }
 
+/// One of the two lists of an object.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Which {
+    Access,
+    Default,
+}
+
+impl Which {
+    fn of(name: &[u8]) -> Option<Self> {
+        match name {
+            acl::ACCESS => Some(Self::Access),
+            acl::DEFAULT => Some(Self::Default),
+            _ => None,
+        }
+    }
+}
+
+fn access_list(node: &Node, which: Which) -> Result<Vec<u8>, Errno> {
+    let list = match which {
+        Which::Access => &node.inode.lists.access,
+        Which::Default => &node.inode.lists.default,
+    };
+    list.as_ref().map(|list| list.to_value()).ok_or(Errno::ENODATA)
+}
+
+/// Whose the object is says who may do what with it. To take a list away that is not there is no error, as
+/// on Linux.
+fn set_access_list(
+    cx: &mut Context<'_, '_>,
+    target: &Target,
+    follow: bool,
+    which: Which,
+    value: &[u8],
+) -> Result<Done, Errno> {
+    let mut node = cx.find(target, follow)?;
+    if matches!(node.inode.body, Body::Symlink(_)) {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let list = AccessList::parse(value)?.map(Box::new);
+    if which == Which::Default && !node.inode.is_directory() {
+        return if list.is_some() { Err(Errno::EACCES) } else { Ok(Done {}) };
+    }
+    cx.who.require_owner(&node.inode)?;
+    match which {
+        Which::Default => node.inode.lists.default = list,
+        Which::Access => {
+            if let Some(list) = &list {
+                let mode = node.inode.mode & !0o777 | list.mode_bits();
+                node.inode.mode = cx.who.chmod(mode, node.inode.gid);
+            }
+            node.inode.lists.access = list.filter(|list| !list.is_minimal());
+        }
+    }
+    node.inode.touch(cx.now);
+    cx.save(&node);
+    Ok(Done {})
+}
+
 fn parameter_of(node: &Node, parameter: Parameter) -> Option<String> {
     match &node.inode.body {
         Body::Regular(file) => Some(parameter.of_file(&file.placement)),
@@ -214,6 +286,9 @@ fn clear_parameter(node: &mut Node, parameter: Parameter) -> Result<(), Errno> {
     parameter.clear(&mut directory.striping);
     Ok(())
 }
+
+/// The version alone: no list.
+const EMPTY_LIST: [u8; 4] = [2, 0, 0, 0];
 
 const USER: &[u8] = b"user.";
 const TRUSTED: &[u8] = b"trusted.";

@@ -1,11 +1,12 @@
 //! The inode: everything known of one object but its names and extended attributes.
 
 use pvfs_layout::Scheme;
-use pvfs_wire::attr::{Attr, FileKind, SizeState, Striping, Time};
+use pvfs_wire::attr::{Attr, Extras, FileKind, SizeState, Striping, Time};
 use pvfs_wire::codec::{Bytes, Reader, Wire};
 use pvfs_wire::{DecodeError, Errno, Handle};
 
 use super::{Record, RegularFile};
+use crate::acl::{AccessList, Lists};
 
 /// One object.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -30,6 +31,8 @@ pub struct Inode {
     pub change: u64,
     /// How many extended attributes are stored for it, so that most objects need no search for them.
     pub xattrs: u16,
+    /// Who may do more, or less, than the mode says.
+    pub lists: Lists,
     /// What only its kind has.
     pub body: Body,
 }
@@ -154,6 +157,23 @@ impl Inode {
             ctime: self.ctime,
             btime: self.btime,
             change: self.change,
+            extras: self.extras(),
+        }
+    }
+
+    /// What there is to be asked for besides the attributes.
+    fn extras(&self) -> Extras {
+        Extras::NONE
+            .with_if(self.xattrs > 0, Extras::XATTRS)
+            .with_if(self.lists.access.is_some(), Extras::ACCESS_LIST)
+            .with_if(self.lists.default.is_some(), Extras::DEFAULT_LIST)
+    }
+
+    /// Sets the permission bits; with a list, its mask goes with the group's.
+    pub fn set_mode(&mut self, mode: u32) {
+        self.mode = mode;
+        if let Some(list) = &mut self.lists.access {
+            list.follow_mode(mode);
         }
     }
 
@@ -182,7 +202,9 @@ impl Directory {
 impl Record for Inode {
     fn put(&self, out: &mut Vec<u8>) {
         self.kind().put(out);
-        (self.mode as u16).put(out);
+        let access = if self.lists.access.is_some() { HAS_ACCESS_LIST } else { 0 };
+        let default = if self.lists.default.is_some() { HAS_DEFAULT_LIST } else { 0 };
+        (self.mode as u16 | access | default).put(out);
         for number in [self.nlink, self.uid, self.gid] {
             number.put(out);
         }
@@ -191,13 +213,21 @@ impl Record for Inode {
         }
         self.change.put(out);
         self.xattrs.put(out);
+        for list in [&self.lists.access, &self.lists.default].into_iter().flatten() {
+            list.put(out);
+        }
         self.body.put(out);
     }
 
     fn get(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let kind = FileKind::get(from)?;
+        let mode = u16::get(from)?;
+        let list = |flag: u16, from: &mut Reader<'_>| match mode & flag {
+            0 => Ok(None),
+            _ => AccessList::get(from).map(Box::new).map(Some),
+        };
         Ok(Self {
-            mode: u32::from(u16::get(from)?),
+            mode: u32::from(mode & !(HAS_ACCESS_LIST | HAS_DEFAULT_LIST)),
             nlink: Wire::get(from)?,
             uid: Wire::get(from)?,
             gid: Wire::get(from)?,
@@ -207,6 +237,10 @@ impl Record for Inode {
             btime: Wire::get(from)?,
             change: Wire::get(from)?,
             xattrs: Wire::get(from)?,
+            lists: Lists {
+                access: list(HAS_ACCESS_LIST, from)?,
+                default: list(HAS_DEFAULT_LIST, from)?,
+            },
             body: Body::get(kind, from)?,
         })
     }
@@ -256,6 +290,10 @@ impl Directory {
     }
 }
 
+/// Bits of the mode's field that no mode has.
+const HAS_ACCESS_LIST: u16 = 0x8000;
+const HAS_DEFAULT_LIST: u16 = 0x4000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -280,6 +318,7 @@ mod tests {
             btime: time(4),
             change: 9,
             xattrs: 2,
+            lists: Lists::default(),
             body: Body::Regular(RegularFile::new(placement)),
         }
     }
@@ -304,7 +343,15 @@ mod tests {
             Body::Special { kind: FileKind::CharDevice, rdev: 0x501 },
         ];
         let others = bodies.into_iter().map(|body| Inode { body, ..regular() });
-        others.chain([regular(), written]).collect()
+        // Owner, a named user, group, mask, others.
+        let value = b"\x02\0\0\0\x01\0\x06\0\xff\xff\xff\xff\x02\0\x07\0\x05\0\0\0\
+            \x04\0\x04\0\xff\xff\xff\xff\x10\0\x05\0\xff\xff\xff\xff\x20\0\0\0\xff\xff\xff\xff";
+        let list = AccessList::parse(value).unwrap().map(Box::new);
+        let lists = Lists { access: list.clone(), default: list };
+        let listed = Inode { lists: Lists { default: None, ..lists.clone() }, ..regular() };
+        let body = Body::Directory(Directory::new(1, Striping::default()));
+        let listed_directory = Inode { lists, body, ..regular() };
+        others.chain([regular(), written, listed, listed_directory]).collect()
     }
 
     #[test]

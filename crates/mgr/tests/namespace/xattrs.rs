@@ -81,7 +81,8 @@ fn each_family_has_its_permissions() {
     assert_eq!(set(&mut w, &user(6), "tmp", "user.a", "1"), Err(Errno::EPERM));
     set(&mut w, &root(), "l", "trusted.a", "1").unwrap();
     for (name, errno) in [
-        ("system.posix_acl_access", Errno::EOPNOTSUPP),
+        ("system.posix_acl_access", Errno::EINVAL),
+        ("system.nfs4_acl", Errno::EOPNOTSUPP),
         ("other.a", Errno::EOPNOTSUPP),
         ("user.", Errno::EINVAL),
         ("", Errno::ERANGE),

@@ -18,8 +18,6 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("stat/statx_tells_the_birth_time", "fuser 0.18 knows no FUSE_STATX; pvfs stat tells it"),
     ("space/a_hole_takes_none", "the manager does not know how many blocks a file takes"),
     ("space/punching_gives_space_back", "the same; the iods do give it back"),
-    ("acl/", "no access control lists yet"),
-    ("xattr/security_ones_are_read_by_all_and_set_by_root", "the kernel would ask for each write"),
 ];
 
 fn main() -> ExitCode {

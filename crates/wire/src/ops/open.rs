@@ -36,7 +36,7 @@ record! {
         pub target: Target,
         /// How.
         pub flags: OpenFlags,
-        /// Permission bits of a new file, the umask already taken off.
+        /// Permission bits of a new file and umask, see [`super::Asked`].
         pub mode: u32,
         /// Wishes for a new file's striping.
         pub striping: Striping,

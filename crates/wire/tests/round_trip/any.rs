@@ -189,7 +189,7 @@ macro_rules! bit_sets {
         }
     )*};
 }
-bit_sets! { OpenFlags RenameFlags AccessBits XattrFlags SessionRights Rights }
+bit_sets! { Extras OpenFlags RenameFlags AccessBits XattrFlags SessionRights Rights }
 
 /// Fields in any order; one that is forgotten here does not compile.
 macro_rules! records {
@@ -206,7 +206,8 @@ records! {
     Handle { fsid, generation, object }
     Time { seconds, nanos }
     Attr {
-        handle, kind, mode, nlink, uid, gid, rdev, size, size_state, atime, mtime, ctime, btime, change
+        handle, kind, mode, nlink, uid, gid, rdev, size, size_state, atime, mtime, ctime, btime, change,
+        extras
     }
     Placement { dist, iods }
     Striping { base, pcount, ssize, dist }
