@@ -19,11 +19,31 @@ use rustix::io::ReadWriteFlags;
 use crate::runtime::Instant;
 use crate::words::SharedWords;
 
+/// A descriptor that was lent. Field order is the order of their ends: first whoever keeps count of the program's
+/// descriptors hears of it, then its number is free.
+pub struct LentFile {
+    _noted: Option<Box<dyn Send + Sync>>,
+    file: OwnedFd,
+}
+
+impl LentFile {
+    /// A descriptor, and what is to be dropped just before it is closed.
+    pub fn new(file: OwnedFd, noted: Option<Box<dyn Send + Sync>>) -> Self {
+        Self { _noted: noted, file }
+    }
+}
+
+impl std::fmt::Debug for LentFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.file.fmt(f)
+    }
+}
+
 /// An object on loan, for reading.
 #[derive(Debug)]
 pub struct Loan {
     /// The object.
-    pub file: OwnedFd,
+    pub file: LentFile,
     /// Where the daemon says that it wants it back.
     pub words: Arc<SharedWords>,
     /// The daemon's word and its value.
@@ -64,8 +84,8 @@ impl Loan {
         let mut pieces: Vec<IoSliceMut<'_>> =
             into.iter_mut().map(|piece| IoSliceMut::new(piece)).collect();
         let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
-        let bytes = rustix::io::preadv2(&self.file, &mut pieces, local, flags).ok()?;
-        let local_size = rustix::fs::fstat(&self.file).ok()?.st_size as u64;
+        let bytes = rustix::io::preadv2(&self.file.file, &mut pieces, local, flags).ok()?;
+        let local_size = rustix::fs::fstat(&self.file.file).ok()?.st_size as u64;
         // In the middle of the object: the rest is not in memory.
         let is_cut = bytes < wanted && local + (bytes as u64) < local_size;
         (!is_cut && self.is_good(now)).then_some(LentRead { bytes, local_size })
@@ -85,7 +105,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         Loan {
-            file: file.into(),
+            file: LentFile::new(file.into(), None),
             words: Arc::new(SharedWords::map(words.file()).unwrap()),
             whole: (0, words.load(0)),
             object: (5, words.load(5)),

@@ -6,6 +6,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::pin::Pin;
 use std::task::Poll;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use crate::attendance::Attendance;
 use crate::endpoint::Endpoint;
+use crate::loan::LentFile;
 use crate::stream::Stream;
 
 /// Nanoseconds of a clock that never steps, from an arbitrary start.
@@ -73,6 +75,11 @@ pub trait Runtime: Send + Sync + 'static {
 
     /// A waker of the current task was kept, to be rung from another thread.
     fn expect_wake(&self) {}
+
+    /// A descriptor that a daemon has lent, where this world keeps such things; nothing when there is no room.
+    fn keep(&self, file: OwnedFd) -> Option<LentFile> {
+        Some(LentFile::new(file, None))
+    }
 
     /// The calendar in whole seconds.
     fn wall_s(&self) -> u64 {

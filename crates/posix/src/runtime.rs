@@ -2,15 +2,17 @@
 //! the program gets, and are known as [`KEPT`].
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::Duration;
 
 use pvfs_net::blocking::{Blocking, Patient};
 use pvfs_net::endpoint::Endpoint;
+use pvfs_net::loan::LentFile;
 use pvfs_net::runtime::{Instant, Interest, Runtime};
 use pvfs_net::stream::Stream;
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 
 use crate::numbers::{KEPT, NUMBERS_END};
@@ -23,6 +25,15 @@ pub struct Apart;
 pub struct Kept {
     number: RawFd,
     socket: Patient,
+}
+
+/// The number of a descriptor in [`KEPT`].
+struct Noted(RawFd);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        KEPT.remove(self.0);
+    }
 }
 
 impl Drop for Kept {
@@ -38,6 +49,14 @@ impl Stream for Kept {
 
     fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         self.socket.receive(pieces)
+    }
+
+    fn receive_files(
+        &mut self,
+        pieces: &mut [IoSliceMut<'_>],
+        files: &mut Vec<OwnedFd>,
+    ) -> io::Result<usize> {
+        self.socket.receive_files(pieces, files)
     }
 
     fn expect(&mut self, bytes: usize) {
@@ -81,6 +100,13 @@ impl Runtime for Apart {
 
     fn random(&self) -> u64 {
         Blocking.random()
+    }
+
+    fn keep(&self, file: OwnedFd) -> Option<LentFile> {
+        let file = fcntl_dupfd_cloexec(&file, lowest()).ok()?;
+        let noted = Noted(file.as_raw_fd());
+        KEPT.insert(noted.0);
+        Some(LentFile::new(file, Some(Box::new(noted))))
     }
 
     /// Looks again soon instead of keeping a descriptor to be woken by: it is rare that more threads are at

@@ -235,3 +235,30 @@ fn with_the_daemons_gone_calls_end_in_the_deadline() {
     assert_eq!(process.read_at(fd, 0, &mut buffer).unwrap(), 100_000);
     assert!(buffer == pattern(100_000, 1));
 }
+
+#[test]
+fn objects_of_this_node_are_borrowed_and_the_programs_low_descriptors_stay_free() {
+    let cluster = TestCluster::start(3);
+    let process = process(&cluster);
+    let content = pattern(2 << 20, 5);
+    let fd = process.open(At::Working, b"/pvfs/f", NEW, 0o666).unwrap();
+    process.write_at(fd, 0, &content).unwrap();
+    let mut buffer = vec![0; content.len()];
+    for _ in 0..2 {
+        assert_eq!(process.read_at(fd, 0, &mut buffer).unwrap(), content.len());
+    }
+    let iods = ["io0", "io1", "io2"];
+    iods.iter().for_each(|iod| cluster.hang(iod));
+    buffer.fill(0);
+    assert_eq!(process.read_at(fd, 0, &mut buffer).unwrap(), content.len());
+    iods.iter().for_each(|iod| cluster.wake(iod));
+    assert!(buffer == content);
+    let objects = std::fs::read_dir("/proc/self/fd").unwrap().flatten().filter_map(|entry| {
+        let points_to = std::fs::read_link(entry.path()).ok()?;
+        let number: i32 = entry.file_name().to_str()?.parse().ok()?;
+        points_to.starts_with(cluster.root()).then_some(number)
+    });
+    let numbers: Vec<i32> = objects.collect();
+    assert!(numbers.len() == 3 && numbers.iter().all(|number| *number > 400), "{numbers:?}");
+    process.close(fd).unwrap();
+}

@@ -71,7 +71,7 @@ impl<R: Runtime> User<R> {
         let [object, words] = files.map_err(|_| Errno::EOPNOTSUPP)?;
         let words = self.filesystem.boards().words(lent.words, &words).ok_or(Errno::EOPNOTSUPP)?;
         Ok(Loan {
-            file: object,
+            file: caller.runtime.keep(object).ok_or(Errno::EMFILE)?,
             words,
             whole: (WHOLE, lent.whole),
             object: (lent.word, lent.value),
