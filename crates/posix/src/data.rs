@@ -100,6 +100,15 @@ impl Process {
         Ok(position)
     }
 
+    /// F_SETFL: of the flags only those change that may.
+    pub fn set_flags(&self, fd: RawFd, flags: OFlags) -> Reach<()> {
+        let may_change = OFlags::APPEND | OFlags::NONBLOCK | OFlags::DIRECT | OFlags::NOATIME;
+        let description = self.description(fd)?;
+        let kept = OFlags::from_bits_retain(description.shared.status()).difference(may_change);
+        description.shared.set_status((kept | flags.intersection(may_change)).bits());
+        Ok(())
+    }
+
     /// ftruncate(2)
     pub fn truncate_open(&self, fd: RawFd, size: u64) -> Reach<()> {
         let description = self.writable(fd).map_err(|stop| match stop {

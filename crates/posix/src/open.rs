@@ -37,6 +37,29 @@ impl Process {
         self.opened(attr, file, user, self.prefix.join(&below), flags)
     }
 
+    /// All bytes of a program that this user may execute, without a descriptor of it.
+    pub fn program(&self, at: At, path: &[u8]) -> Reach<Vec<u8>> {
+        self.reach(at, path, true, |user, spot| {
+            let flags = OpenFlags::READ.with(OpenFlags::EXECUTE);
+            let opened = user.open(spot.target(), flags, 0, Striping::default());
+            let opening = block_on(opened)?;
+            let file = opening.file.ok_or(Errno::EACCES)?;
+            let mut content = Vec::new();
+            let fits = opening.attr.size <= PROGRAM_BYTES_MAX;
+            let read = match fits {
+                true => {
+                    content.resize(opening.attr.size as usize, 0);
+                    block_on(user.read_at(&file, 0, &mut content))
+                }
+                false => Err(Errno::ENOMEM.into()),
+            };
+            let closed = block_on(user.close(file));
+            content.truncate(read?);
+            closed?;
+            Ok(content)
+        })
+    }
+
     /// Opens what a descriptor is of once more (/proc/self/fd, /dev/stdin): with a position of its own.
     pub fn open_again(&self, fd: RawFd, flags: OFlags) -> Reach<RawFd> {
         let description = self.description(fd)?;
@@ -135,6 +158,9 @@ fn wire_flags(flags: OFlags) -> OpenFlags {
         .with_if(flags.contains(OFlags::NOFOLLOW), OpenFlags::NOFOLLOW)
         .with_if(flags.contains(OFlags::DIRECTORY), OpenFlags::DIRECTORY)
 }
+
+/// A program is copied into memory to be executed.
+const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
@@ -18,17 +17,9 @@ use crate::numbers::OURS;
 use crate::paths::Prefix;
 use crate::record::Record;
 use crate::runtime::Apart;
+use crate::settings::Settings;
 use crate::shared;
 use crate::working::Working;
-
-/// Where the file system is, for this process.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The path under which the file system appears.
-    pub prefix: Vec<u8>,
-    /// The cluster file; found in the usual places when absent.
-    pub config: Option<PathBuf>,
-}
 
 /// A process that uses the file system.
 pub struct Process {

@@ -105,7 +105,7 @@ fn parse(text: &str) -> Option<(Handle, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::Settings;
+    use crate::settings::Settings;
 
     fn process() -> Process {
         Process::new(Settings { prefix: b"/pvfs".to_vec(), config: None })

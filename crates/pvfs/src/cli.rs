@@ -11,6 +11,7 @@ pub mod agent;
 mod alias;
 pub mod bench;
 pub mod cat;
+pub mod check_binary;
 pub mod completions;
 pub mod context;
 pub mod cp;
@@ -30,6 +31,7 @@ pub mod ping;
 pub mod place;
 pub mod resume;
 pub mod rm;
+pub mod run;
 pub mod stat;
 pub mod status;
 pub mod stop;
@@ -107,6 +109,8 @@ pub enum Command {
     Mkdir(mkdir::Args),
     Cat(cat::Args),
     Sum(sum::Args),
+    Run(run::Args),
+    CheckBinary(check_binary::Args),
     Stripe(stripe::Args),
     Df(df::Args),
     Status(status::Args),
@@ -168,6 +172,8 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Mkdir(args) => mkdir::run(&args, context),
         Command::Cat(args) => cat::run(&args, context),
         Command::Sum(args) => sum::run(&args, context),
+        Command::Run(args) => run::run(&args, context),
+        Command::CheckBinary(args) => check_binary::run(&args, context),
         Command::Stripe(args) => stripe::run(&args, context),
         Command::Df(args) => df::run(&args, context),
         Command::Status(args) => status::run(&args, context),

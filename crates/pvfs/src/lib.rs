@@ -5,6 +5,7 @@
 
 pub mod agent;
 pub mod bench;
+pub mod binary;
 pub mod cli;
 pub mod connected;
 pub mod copying;

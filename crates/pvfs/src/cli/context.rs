@@ -40,6 +40,11 @@ impl Context {
         Ok(pvfs_config::find(self.global.config.as_deref())?)
     }
 
+    /// The cluster file that `--config` names.
+    pub fn chosen_config(&self) -> Option<&Path> {
+        self.global.config.as_deref()
+    }
+
     /// The cluster of the file named by `--config`, or found in the usual places.
     pub fn cluster(&self) -> Result<Cluster, Failure> {
         Ok(Cluster::load(&self.config_path()?)?)

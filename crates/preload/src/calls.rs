@@ -1,0 +1,20 @@
+//! The functions, by kind.
+
+mod copy;
+mod data;
+mod descriptors;
+mod directories;
+mod execute;
+mod fcntl;
+mod mapping;
+mod names;
+mod open;
+mod printing;
+mod sockets;
+mod space;
+mod stat;
+pub mod stdio;
+mod temporary;
+mod times;
+mod working;
+mod xattrs;

@@ -1,0 +1,43 @@
+//! Where the library is entered when a program begins and ends.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{c_char, c_int};
+use std::panic::catch_unwind;
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: unsafe extern "C" fn(c_int, Texts, Texts) = begin;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+type Texts = *const *const c_char;
+
+unsafe extern "C" {
+    static mut environ: Texts;
+}
+
+/// The loader calls it before all others, even before the C library has set `environ`, to this same list.
+unsafe extern "C" fn begin(_count: c_int, _arguments: Texts, environment: Texts) {
+    // SAFETY: there is one thread, and nothing but the loader has run.
+    unsafe {
+        if environ.is_null() {
+            environ = environment;
+        }
+    }
+    let _ = catch_unwind(|| {
+        crate::state::begin();
+        crate::calls::stdio::follow_descriptors();
+    });
+}
+
+extern "C" fn end() {
+    let _ = catch_unwind(|| {
+        // What is still in buffers of streams comes after us otherwise.
+        // SAFETY: null means all streams.
+        unsafe { libc::fflush(std::ptr::null_mut()) };
+        crate::state::end();
+    });
+}

@@ -1,0 +1,89 @@
+//! The functions that ours stand in front of.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_long, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// Where a function is.
+pub type Address = *mut c_void;
+
+/// A function of the next library, found when first needed.
+pub struct Real {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Real {
+    /// Not looked for yet.
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, address: AtomicPtr::new(null_mut()) }
+    }
+
+    /// Where it is; a function that fails with ENOSYS when there is none.
+    #[inline]
+    pub fn address(&self) -> Address {
+        let address = self.address.load(Ordering::Relaxed);
+        if address.is_null() { self.find() } else { address }
+    }
+
+    #[cold]
+    fn find(&self) -> Address {
+        // SAFETY: the name is a C string; looking up a symbol has no other demands.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        let address = if found.is_null() { missing as *mut c_void } else { found };
+        self.address.store(address, Ordering::Relaxed);
+        address
+    }
+}
+
+extern "C" fn missing() -> c_long {
+    crate::answer::set_errno(pvfs_wire::Errno::ENOSYS);
+    -1
+}
+
+/// Defines functions of the C library. After `as` stands the name by which the body calls the real one.
+///
+/// A body is unsafe code as a whole. Its reason is the same for all: the caller is a program that calls the C
+/// function of this name, so that pointers, lengths and texts are what that function demands.
+#[macro_export]
+macro_rules! interpose {
+    ($(
+        $(#[$meta:meta])*
+        fn $name:ident($($argument:ident: $kind:ty),* $(,)?) -> $result:ty as $real:ident $body:block
+    )*) => {$(
+        $(#[$meta])*
+        ///
+        /// # Safety
+        ///
+        /// As the C function of this name demands.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $kind),*) -> $result {
+            #[allow(unused_variables)]
+            let $real = |$($argument: $kind),*| {
+                static REAL: $crate::real::Real = $crate::real::Real::new($crate::c_name!($name));
+                type Function = unsafe extern "C" fn($($kind),*) -> $result;
+                let address = REAL.address();
+                // SAFETY: the next function of this name is the C library's, of this type.
+                let function = unsafe { std::mem::transmute::<$crate::real::Address, Function>(address) };
+                // SAFETY: its demands are those of this function, which our caller has met.
+                unsafe { function($($argument),*) }
+            };
+            // SAFETY: what the body does with its arguments is what the C function may do.
+            #[allow(unused_unsafe)]
+            unsafe { $body }
+        }
+    )*};
+}
+
+/// A name as a C string.
+#[macro_export]
+macro_rules! c_name {
+    ($name:ident) => {
+        match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+            Ok(name) => name,
+            Err(_) => panic!("a name has no zero in it"),
+        }
+    };
+}

@@ -1,0 +1,108 @@
+//! `pvfs run`: programs use the file system without a mount.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use pvfs_posix::{PREFIX_VARIABLE, Settings};
+
+use crate::binary::examine;
+use crate::cli::check_binary::{advice, found};
+use crate::cli::context::Context;
+use crate::cli::exit::{Exit, Failure};
+
+/// Run a program that sees the file system without a mount
+///
+/// A library put before the C library answers the program's calls for paths below the prefix, and those of all
+/// programs it starts. The prefix is /pvfs unless said otherwise, here, in $PVFS_PREFIX or in /etc/pvfstab; it need
+/// not exist. Shared writable mappings are refused; programs that lie in the file system cannot be started from it;
+/// see pvfs check-binary for those that cannot be caught.
+#[derive(clap::Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The path under which the file system appears
+    #[arg(long, value_name = "PATH", value_hint = clap::ValueHint::AnyPath)]
+    pub prefix: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "PROGRAM", value_hint = clap::ValueHint::CommandWithArguments)]
+    pub program: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  A command, a shell with redirections:
+    pvfs run ls -l /pvfs
+    pvfs run bash -c 'sort < /pvfs/in > /pvfs/out'
+  Under another path:
+    pvfs run --prefix /scratch python3 analyse.py /scratch/run1";
+
+/// Runs the command: the program takes this process's place.
+pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    let (program, arguments) = args.program.split_first().expect("clap demands one");
+    let name = program.to_string_lossy();
+    let path = found(&name)?;
+    let examined =
+        examine(&path).map_err(|error| Failure::io(&format!("cannot run {name}"), &error))?;
+    if let Some(obstacle) = &examined.obstacle {
+        let why = advice(obstacle);
+        return Err(Failure::new(Exit::Failed, format!("{name} cannot be caught: {why}")));
+    }
+    let mut command = Command::new(program);
+    command.args(arguments).env("LD_PRELOAD", preloaded(&library()?));
+    if let Some(prefix) = &args.prefix {
+        command.env(PREFIX_VARIABLE, usable(prefix)?);
+    }
+    // Where neither names one, the program looks in the usual places, as we do.
+    if let (Ok(config), None) = (context.config_path(), Settings::of_process().config) {
+        command.env(pvfs_config::CONFIG_VARIABLE, absolute(&config));
+    }
+    if let Some(config) = context.chosen_config() {
+        command.env(pvfs_config::CONFIG_VARIABLE, absolute(config));
+    }
+    Err(Failure::io(&format!("cannot run {name}"), &command.exec()))
+}
+
+fn usable(prefix: &Path) -> Result<&Path, Failure> {
+    if prefix.is_absolute() && prefix.parent().is_some() {
+        return Ok(prefix);
+    }
+    let sentence = format!("{} cannot be the prefix; write an absolute path", prefix.display());
+    Err(Failure::new(Exit::Usage, sentence))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Ours first, then what was to be loaded anyway.
+fn preloaded(library: &Path) -> OsString {
+    let mut list = library.as_os_str().to_owned();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        list.push(":");
+        list.push(others);
+    }
+    list
+}
+
+/// The library: named by $PVFS_PRELOAD, else where it is installed or built beside this executable.
+fn library() -> Result<PathBuf, Failure> {
+    if let Some(named) = std::env::var_os("PVFS_PRELOAD") {
+        return Ok(named.into());
+    }
+    let own = std::env::current_exe().and_then(std::fs::canonicalize);
+    let own = own.map_err(|error| Failure::io("cannot find this executable", &error))?;
+    let beside = own.parent().unwrap_or(Path::new("/"));
+    let places = ["", "deps", "../lib/pvfs", "../lib", "../lib64/pvfs", "../lib64"];
+    let found = places.iter().map(|place| beside.join(place).join(LIBRARY)).find(|at| at.exists());
+    found.ok_or_else(|| {
+        let sentence = format!(
+            "cannot find {LIBRARY} beside {}; install it there or in ../lib, or name it in $PVFS_PRELOAD",
+            own.display()
+        );
+        Failure::new(Exit::Usage, sentence)
+    })
+}
+
+const LIBRARY: &str = "libpvfs_preload.so";
