@@ -164,7 +164,7 @@ mod tests {
         let key = ClusterKey::generate().unwrap();
         key.write_new(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
-        assert_eq!(ClusterKey::read(&path).unwrap(), [key.clone()]);
+        assert_eq!(ClusterKey::read(&path).unwrap(), std::slice::from_ref(&key));
         assert_ne!(ClusterKey::generate().unwrap(), key);
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pvfs_net::buffer::Pool;
 use pvfs_net::service::{Departure, Peer, Reception, Request, Service};
 use pvfs_wire::Errno;
-use pvfs_wire::ops::{DaemonState, Hello, OrderKind};
+use pvfs_wire::ops::{DaemonState, Hello, Order};
 use pvfs_wire::token::KeyRing;
 
 use crate::clock::{Clock, SystemClock};
@@ -38,6 +38,8 @@ pub struct Config {
     pub pending_bytes_max: usize,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
+    /// Random, new with each start.
+    pub start: u64,
 }
 
 impl Config {
@@ -54,6 +56,7 @@ impl Config {
             pending_max: PENDING_MAX,
             pending_bytes_max: PENDING_BYTES_MAX,
             clock: SystemClock::shared(),
+            start: getrandom::u64().expect("the kernel gives random bytes"),
         }
     }
 
@@ -91,7 +94,7 @@ impl Iod {
     }
 
     /// Calls this after each order that was carried out, before the order is answered. Once.
-    pub fn on_order(&self, hook: impl Fn(OrderKind) + Send + Sync + 'static) {
+    pub fn on_order(&self, hook: impl Fn(&Order) + Send + Sync + 'static) {
         self.shared.on_order(Box::new(hook));
     }
 
@@ -134,7 +137,7 @@ impl Iod {
 
     /// Drops everything that waits and fails everything to come, as an estop order does.
     pub fn estop(&self) {
-        self.shared.obey(OrderKind::Estop);
+        self.shared.estop();
     }
 }
 

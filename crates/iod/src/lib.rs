@@ -29,7 +29,6 @@ pub mod iod;
 mod loans;
 mod lock;
 mod ops;
-mod order;
 pub mod plan;
 mod queue;
 mod recent;

@@ -12,8 +12,9 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use pvfs_net::buffer::Pool;
+use pvfs_net::orders::OrderBook;
 use pvfs_net::service::{Peer, Request, Response};
-use pvfs_wire::ops::{Access, DaemonState, OrderKind};
+use pvfs_wire::ops::{Access, DaemonState, Order, OrderKind};
 use pvfs_wire::token::{Capability, KeyRing, Rights};
 use pvfs_wire::{Errno, Handle};
 
@@ -27,7 +28,6 @@ use crate::figures::Figures;
 use crate::health::Health;
 use crate::iod::Config;
 use crate::ops::{self, Next, Outcome, Work};
-use crate::order::Orders;
 use crate::plan::Plan;
 use crate::strain::Strain;
 use crate::sync::SyncGroups;
@@ -46,7 +46,7 @@ pub struct Shared {
     /// What happened.
     pub figures: Arc<Figures>,
     /// Orders seen.
-    pub orders: Orders,
+    pub orders: OrderBook,
     /// The clients.
     pub connections: Connections,
     /// Whether writes block.
@@ -75,7 +75,7 @@ pub struct Shared {
 pub type FigureSource = Box<dyn Fn() -> Vec<(String, u64)> + Send + Sync>;
 
 /// Whoever takes part in orders.
-pub type OrderHook = Box<dyn Fn(OrderKind) + Send + Sync>;
+pub type OrderHook = Box<dyn Fn(&Order) + Send + Sync>;
 
 /// What workers do.
 pub enum Job {
@@ -117,7 +117,7 @@ impl Shared {
             engine,
             health,
             figures,
-            orders: Orders::default(),
+            orders: OrderBook::new(config.start),
             connections: Connections::default(),
             strain: Strain::default(),
             clock: config.clock,
@@ -234,14 +234,15 @@ impl Shared {
     }
 
     /// Carries an order out.
-    pub fn obey(&self, kind: OrderKind) {
-        match kind {
+    pub fn obey(&self, order: &Order) {
+        match order.kind {
+            OrderKind::Deny => {}
             OrderKind::Stop => self.stop_wanted.store(true, SeqCst),
             OrderKind::Resume => self.health.resume(),
             OrderKind::Estop => self.estop(),
         }
         if let Some(on_order) = self.on_order.get() {
-            on_order(kind);
+            on_order(order);
         }
     }
 
@@ -387,7 +388,8 @@ impl Shared {
         Ok(())
     }
 
-    fn estop(&self) {
+    /// Drops everything that waits and fails everything to come.
+    pub fn estop(&self) {
         self.health.stop("stopped by an emergency order; pvfs resume ends it");
         // After: what is lent while this happens is either taken back here, or not answered.
         self.engine.end_loans();

@@ -38,7 +38,9 @@ pub use clock::{Clock, SystemClock};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
-use pvfs_wire::ops::{Control, Done, Hello, OrderKind, Ping, Recalls, Status, SyncNames, Vouch};
+use pvfs_wire::ops::{
+    Control, Done, Hello, Order, OrderKind, Ping, Recalls, Status, SyncNames, Vouch,
+};
 use pvfs_wire::token::KeyRing;
 use pvfs_wire::{Errno, Operation, Wire};
 
@@ -67,7 +69,7 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Called when an administrator orders something that the process has to take part in: to exit, or
     /// to drop connections. Called once per order, from a network thread; it must not block.
-    pub on_order: Box<dyn Fn(OrderKind) + Send + Sync>,
+    pub on_order: Box<dyn Fn(&Order) + Send + Sync>,
 }
 
 /// Why a manager could not start.
@@ -90,7 +92,7 @@ pub struct Manager {
     store: Arc<dyn Backing>,
     fs: Filesystem,
     clock: Arc<dyn Clock>,
-    on_order: Box<dyn Fn(OrderKind) + Send + Sync>,
+    on_order: Box<dyn Fn(&Order) + Send + Sync>,
     lease_ms: u32,
     keys: RwLock<Arc<KeyRing>>,
     policy: RwLock<Arc<Policy>>,
@@ -170,7 +172,7 @@ impl Manager {
             parked: Parked::default(),
             caches: Mutex::new(caches),
             uncached: Mutex::default(),
-            orders: Orders::default(),
+            orders: Orders::new(Random::new(seed ^ START_SALT).number()),
             figures,
             started_ns: now_ns,
             seed,
@@ -208,6 +210,8 @@ impl Manager {
     /// Carries out an order that did not come over the network: a signal.
     pub fn order(&self, kind: OrderKind) {
         match kind {
+            // The network believes; the manager only passes it on.
+            OrderKind::Deny => {}
             OrderKind::Stop => self.orders.set_mode(Mode::Stopping),
             OrderKind::Estop => {
                 self.orders.set_mode(Mode::Stopped);
@@ -381,3 +385,6 @@ impl Service for Manager {
         }
     }
 }
+
+/// Keeps the number of the start apart from other choices of the same seed.
+const START_SALT: u64 = 0x7374_6172_7400;

@@ -404,6 +404,11 @@ impl<R: Runtime> Caller<R> {
             let fresh = fresh.map_err(|errno| Trouble::Final(CallError::Status(errno)))?;
             introduced = lane.introduce(&self.runtime, key, &fresh).await;
         }
+        if let Err(error @ LaneError::Refused(Errno::EKEYREVOKED)) = introduced {
+            // What was issued in the second of a denial is denied too: the next one will do.
+            lease.healthy = true;
+            return Err(Trouble::Lane(error));
+        }
         let session = introduced.map_err(|error| refusal(call.server, error))?;
         let body = build(lane);
         let left = self.runtime.now().until(deadline);
@@ -420,6 +425,12 @@ impl<R: Runtime> Caller<R> {
         let incoming = exchange.await.map_err(Trouble::Lane)?;
         if incoming.header.status == Errno::ENOKEY {
             lane.forget_shown();
+        }
+        if incoming.header.status == Errno::EKEYREVOKED {
+            lane.forget_session(key);
+            lease.healthy = true;
+            let _ = call.principal.instead_of(&credential);
+            return Err(Trouble::Lane(LaneError::Refused(Errno::EKEYREVOKED)));
         }
         lease.healthy = true;
         Ok(incoming)
@@ -544,7 +555,7 @@ fn refusal_reason(errno: Errno) -> String {
                                 on every node?"
             .into(),
         Errno::EKEYEXPIRED => "the session expired; check that the clocks agree within 60 s".into(),
-        Errno::EKEYREVOKED => "the session was denied by an administrator (pvfs session)".into(),
+        Errno::EKEYREVOKED => "the session was denied by an administrator (pvfs deny)".into(),
         Errno::EPROTO => {
             "it speaks another version of the protocol; install matching versions".into()
         }

@@ -10,6 +10,7 @@
 //! Only `Ping` and `Control` are served without a session. A peer that breaks the rules is closed and
 //! counted, since an honest client never does.
 
+pub mod denials;
 pub mod doorman;
 pub mod lanes;
 pub mod lockout;
@@ -116,6 +117,10 @@ pub struct Gate {
     session_last: u32,
     /// In the order of their numbers, which only grow: a number is never given to another session.
     sessions: Vec<(u32, Arc<Session>)>,
+    /// How many denials the sessions were compared with.
+    denials_seen: u64,
+    /// Of the last that was thrown out for one; the numbers only grow.
+    denied: Vec<u32>,
     outstanding: Outstanding,
 }
 
@@ -153,6 +158,8 @@ impl Gate {
             tag_last: 0,
             session_last: 0,
             sessions: Vec::new(),
+            denials_seen: 0,
+            denied: Vec::new(),
             outstanding: Outstanding::default(),
         }
     }
@@ -265,6 +272,9 @@ impl Gate {
         let (client, server) = (greeting.hello.nonce, greeting.nonce);
         let ring = self.doorman.keys();
         let session = ring.check_session(&auth.token, now.wall_s).map_err(status_of)?;
+        if self.doorman.denials().cover(&session) {
+            return Err(Errno::EKEYREVOKED);
+        }
         let secret = ring.session_secret(&auth.token).map_err(status_of)?;
         if !same_code(&client_proof(&secret, &client, &server), &auth.proof) {
             return Err(Errno::EKEYREJECTED);
@@ -288,6 +298,7 @@ impl Gate {
     }
 
     fn request(&mut self, header: &Header, now: Now) -> Verdict {
+        self.drop_denied();
         let session = match self.session(header, now) {
             Ok(session) => session,
             Err(status) => return Verdict::Answer(Response::failed(status)),
@@ -301,12 +312,26 @@ impl Gate {
         Verdict::Serve(session)
     }
 
+    /// Who was believed and is denied meanwhile is not believed any more.
+    fn drop_denied(&mut self) {
+        let changes = self.doorman.denials().changes();
+        if std::mem::replace(&mut self.denials_seen, changes) == changes {
+            return;
+        }
+        let denials = self.doorman.denials();
+        let denied = self.sessions.extract_if(.., |(_, session)| denials.cover(session));
+        self.denied.extend(denied.map(|(number, _)| number));
+        let kept = self.denied.len().saturating_sub(DENIED_MAX);
+        self.denied.drain(..kept);
+    }
+
     fn session(&self, header: &Header, now: Now) -> Result<Option<Arc<Session>>, Errno> {
         let found = self.sessions.binary_search_by_key(&header.session, |(number, _)| *number);
         match found {
             Ok(at) if is_over(&self.sessions[at].1, now) => Err(Errno::EKEYEXPIRED),
             Ok(at) => Ok(Some(self.sessions[at].1.clone())),
             Err(_) if SERVED_WITHOUT_SESSION.contains(&header.operation) => Ok(None),
+            Err(_) if self.denied.contains(&header.session) => Err(Errno::EKEYREVOKED),
             // A number that was ours once, and made room: its session is over.
             Err(_) if (1..=self.session_last).contains(&header.session) => Err(Errno::EKEYEXPIRED),
             Err(_) => Err(Errno::EACCES),
@@ -418,6 +443,9 @@ fn status_of(error: TokenError) -> Errno {
         TokenError::Forged => Errno::EKEYREJECTED,
     }
 }
+
+/// Beyond these a session that was denied is told that it expired.
+const DENIED_MAX: usize = 64;
 
 /// Who is unknown may ask whether we live, and deliver an order that carries its own signature.
 const SERVED_WITHOUT_SESSION: [u16; 2] = [Ping::CODE, Control::CODE];

@@ -135,6 +135,11 @@ impl<S: Stream> Lane<S> {
         Ok(authed.session)
     }
 
+    /// A session that the daemon does not know any more has to be introduced again.
+    pub fn forget_session(&mut self, key: u64) {
+        self.sessions.remove(&key);
+    }
+
     /// The token to send along, when this version of the capability was not yet shown here.
     pub fn show(&mut self, number: u32, version: u64, token: &Bytes) -> Option<Bytes> {
         let news = self.shown.insert(number, version) != Some(version);

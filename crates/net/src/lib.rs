@@ -24,6 +24,7 @@ pub mod lane;
 pub mod listener;
 pub mod loan;
 pub mod memory;
+pub mod orders;
 pub mod queue;
 pub mod reactor;
 pub mod runtime;

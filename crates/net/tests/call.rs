@@ -69,7 +69,8 @@ impl Echo {
                 Response::with_data::<Read>(&ReadDone { local_size: 9 }, data)
             }
             Ping::CODE => {
-                Response::done::<Ping>(&Pong { time_ns: 0, state: pvfs_wire::ops::DaemonState::Ok })
+                let state = pvfs_wire::ops::DaemonState::Ok;
+                Response::done::<Ping>(&Pong { time_ns: 0, state, start: 0 })
             }
             _ => Response::failed(Errno::ENOSYS),
         }

@@ -130,6 +130,7 @@ impl Agent {
             return Err(io::Error::other(format!("uid {uid} is outside of [agent] uids")));
         }
         let session = session(&identity, SessionRights::NONE, rules.lifetime);
+        tracing::info!(uid, session = %format!("{:016x}", session.id), "session issued");
         Ok(Credential::issue(&rules.ring, &session))
     }
 }

@@ -15,6 +15,7 @@ pub mod check_binary;
 pub mod completions;
 pub mod context;
 pub mod cp;
+pub mod deny;
 pub mod df;
 pub mod down;
 pub mod estop;
@@ -119,6 +120,7 @@ pub enum Command {
     Stop(stop::Args),
     Estop(estop::Args),
     Resume(resume::Args),
+    Deny(deny::Args),
     Genconfig(genconfig::Args),
     Mgr(mgr::Args),
     Iod(iod::Args),
@@ -182,6 +184,7 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Stop(args) => stop::run(&args, context),
         Command::Estop(args) => estop::run(&args, context),
         Command::Resume(args) => resume::run(&args, context),
+        Command::Deny(args) => deny::run(&args, context),
         Command::Genconfig(args) => genconfig::run(&args, context),
         Command::Mgr(args) => mgr::run(&args, context),
         Command::Iod(args) => iod::run(&args, context),

@@ -9,8 +9,9 @@
 pub mod iod;
 mod iods;
 pub mod mgr;
+mod network;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -20,7 +21,6 @@ use pvfs_net::buffer::Pool;
 use pvfs_net::gate::{Doorman, Limits, Rules, Security};
 use pvfs_net::reactor::{Daemon, Stopped};
 use pvfs_net::service::Service;
-use pvfs_wire::ops::OrderKind;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -28,6 +28,7 @@ use signal_hook::iterator::Signals;
 
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
+use network::Network;
 
 /// What differs between the daemons.
 pub trait Role {
@@ -41,7 +42,7 @@ pub trait Role {
     fn begin_stop(&self) {}
 
     /// Shows the network's counters with its own, and passes the orders it takes on to the network.
-    fn join_network(&self, network: Daemon);
+    fn join_network(&self, network: Network);
 
     /// Takes what may change while it runs.
     fn reload(&self, cluster: &Cluster);
@@ -64,6 +65,8 @@ pub struct Process<'a> {
     pub pool: Pool,
     /// What its welcomes say of the past ([`pvfs_wire::ops::Welcome::boot`]).
     pub boot: u64,
+    /// Where it remembers who is denied.
+    pub denied: PathBuf,
 }
 
 /// What the process must react to.
@@ -88,7 +91,8 @@ pub fn run(role: &dyn Role, process: Process<'_>, context: &Context) -> Result<(
     let events = listen_to_signals()?;
     let listening: Vec<String> = daemon.endpoints().iter().map(ToString::to_string).collect();
     tracing::info!(name = process.name, ?listening, "serving");
-    role.join_network(daemon.clone());
+    let network = Network::new(daemon.clone(), doorman.clone(), process.denied);
+    role.join_network(network);
     let _ = sd_notify::notify(&[NotifyState::Ready]);
     serve(role, process.cluster, &doorman, &events, context);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
@@ -111,15 +115,6 @@ fn serve(
         if role.stop_wanted() {
             return;
         }
-    }
-}
-
-/// An order takes effect on the sockets before it is answered: who gave it may rely on it.
-fn pass_on(kind: OrderKind, network: &Daemon) {
-    match kind {
-        OrderKind::Estop => network.estop(),
-        OrderKind::Resume => network.resume(),
-        OrderKind::Stop => {}
     }
 }
 

@@ -1,5 +1,5 @@
-//! Orders to daemons: stop, estop and resume, signed with the cluster key and delivered to each daemon itself,
-//! so that they work with a dead manager.
+//! Orders to daemons: stop, estop, resume and deny, signed with the cluster key and delivered to each daemon
+//! itself, so that they work with a dead manager. Each is for one start of one daemon, which is asked first.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use pvfs_client::credentials::key_ring;
 use pvfs_net::call::{CallError, Server};
 use pvfs_net::runtime::all;
 use pvfs_wire::Bytes;
-use pvfs_wire::ops::{Control, DaemonState, Order, OrderKind};
+use pvfs_wire::ops::{Control, DaemonState, Denial, Order, OrderKind, Ping};
 use serde_json::json;
 
 use crate::cli::context::Context;
@@ -40,15 +40,23 @@ fn one<'a>(servers: &[&'a Daemon], name: &str) -> Result<&'a Daemon, Failure> {
 }
 
 /// Gives an order to daemons, to all of them at once, and reports what each answered.
-pub fn give(kind: OrderKind, names: &[String], context: &Context) -> Result<(), Failure> {
+pub fn give(
+    kind: OrderKind,
+    denial: Option<Denial>,
+    names: &[String],
+    context: &Context,
+) -> Result<(), Failure> {
     let connected = Connected::new(context, None)?;
     let ring = key_ring(&connected.cluster).map_err(|error| {
         Failure::new(Exit::Denied, format!("an order must be signed with the cluster key: {error}"))
     })?;
     let servers = chosen(&connected, names)?;
-    let request = Control { order: Bytes(ring.sign_order(&order(kind))) };
-    let answers =
-        block_on(all(servers.iter().map(|server| connected.user.inquire(*server, &request))));
+    let give_one = async |server: &Daemon| {
+        let start = connected.user.inquire(server, &Ping {}).await?.start;
+        let order = ring.sign_order(&order(kind, start, denial.clone()));
+        connected.user.inquire(server, &Control { order: Bytes(order) }).await
+    };
+    let answers = block_on(all(servers.iter().map(|server| give_one(server))));
     let failed = answers.iter().filter(|answer| answer.is_err()).count();
     for (server, answer) in servers.iter().zip(&answers) {
         report(server.name(), answer.as_ref().map(|done| done.state), context)?;
@@ -77,11 +85,15 @@ fn report(
     }
 }
 
-fn order(kind: OrderKind) -> Order {
+fn order(kind: OrderKind, start: u64, denial: Option<Denial>) -> Order {
     let mut nonce = [0; 8];
     getrandom::fill(&mut nonce).expect("the kernel gives random bytes");
-    let issued = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs());
-    Order { kind, issued, nonce: u64::from_le_bytes(nonce) }
+    Order { kind, issued: now_s(), nonce: u64::from_le_bytes(nonce), start, denial }
+}
+
+/// Unix seconds.
+pub fn now_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
 }
 
 /// A state as it is printed.

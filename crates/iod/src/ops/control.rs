@@ -1,4 +1,4 @@
-//! Control: a signed order to stop, estop or resume.
+//! Control: a signed order to stop, estop, resume or deny.
 
 use pvfs_wire::ops::{Control, Controlled};
 
@@ -10,8 +10,8 @@ impl Execute for Control {
     fn execute(self, iod: &Shared, _: &Call<'_>) -> Outcome {
         let now_s = iod.clock.unix().as_secs();
         // The same order again, be it resent or replayed, is answered but not carried out.
-        if let Some(order) = iod.orders.accept(&iod.ring(), &self.order, now_s)? {
-            iod.obey(order.kind);
+        if let Some(order) = iod.orders.accept(&self.order, &iod.ring(), now_s)? {
+            iod.obey(&order);
         }
         Ok(Next::done::<Self>(&Controlled { state: iod.health.state() }))
     }

@@ -9,7 +9,8 @@ use crate::harness::{Client, Daemon, START_S, contiguous};
 use crate::held::HeldDisk;
 
 fn order(client: &Client<'_>, kind: OrderKind, nonce: u64) -> Result<DaemonState, Errno> {
-    let order = Order { kind, issued: START_S, nonce };
+    let start = client.call(&Ping {}).unwrap().start;
+    let order = Order { kind, issued: START_S, nonce, start, denial: None };
     let control = Control { order: client.daemon.ring.sign_order(&order).into() };
     client.call(&control).map(|controlled| controlled.state)
 }
@@ -78,7 +79,7 @@ fn old_and_forged_orders_are_refused() {
     let client = daemon.client(1);
     let forged = Control { order: vec![7; 100].into() };
     assert_eq!(client.call(&forged), Err(Errno::EKEYREJECTED));
-    daemon.clock.advance(Duration::from_secs(61));
+    daemon.clock.advance(Duration::from_secs(121));
     assert_eq!(order(&client, OrderKind::Estop, 1), Err(Errno::EKEYEXPIRED));
     assert_eq!(daemon.iod.state(), DaemonState::Ok);
 }

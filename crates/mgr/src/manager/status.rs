@@ -3,9 +3,7 @@
 use std::sync::PoisonError;
 
 use pvfs_net::service::Response;
-use pvfs_wire::ops::{
-    Control, Controlled, DaemonState, OrderKind, Ping, Pong, Status, StatusReport,
-};
+use pvfs_wire::ops::{Control, Controlled, DaemonState, Order, Ping, Pong, Status, StatusReport};
 use pvfs_wire::{Errno, Wire};
 
 use super::Manager;
@@ -31,7 +29,11 @@ impl Manager {
 
     pub(super) fn ping(&self) -> Response {
         let time_ns = self.clock.wall().as_nanos();
-        Response::done::<Ping>(&Pong { time_ns, state: self.state().0 })
+        Response::done::<Ping>(&Pong {
+            time_ns,
+            state: self.state().0,
+            start: self.orders.book.start(),
+        })
     }
 
     pub(super) fn status(&self) -> Response {
@@ -51,19 +53,22 @@ impl Manager {
 
     pub(super) fn control(&self, body: &[u8]) -> Response {
         match self.take_order(body) {
-            Ok(kind) => {
-                self.order(kind);
-                (self.on_order)(kind);
+            Ok(order) => {
+                if let Some(order) = order {
+                    self.order(order.kind);
+                    (self.on_order)(&order);
+                }
                 Response::done::<Control>(&Controlled { state: self.state().0 })
             }
             Err(status) => Response::failed(status),
         }
     }
 
-    fn take_order(&self, body: &[u8]) -> Result<OrderKind, Errno> {
+    /// The order, unless it was carried out before.
+    fn take_order(&self, body: &[u8]) -> Result<Option<Order>, Errno> {
         let control = Control::from_bytes(body).map_err(|_| Errno::EPROTO)?;
         let now_s = unix_seconds(self.clock.wall());
-        self.orders.accept(&control.order, &self.keys(), now_s)
+        self.orders.book.accept(&control.order, &self.keys(), now_s)
     }
 
     fn complaint(&self) -> Option<String> {

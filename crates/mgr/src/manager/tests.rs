@@ -134,7 +134,7 @@ impl World {
             clock: clock.clone(),
             on_order: Box::new({
                 let orders = orders.clone();
-                move |kind| orders.lock().unwrap().push(kind)
+                move |order: &Order| orders.lock().unwrap().push(order.kind)
             }),
         };
         let manager = Manager::new(options, store.clone(), keys()).unwrap();

@@ -11,6 +11,7 @@ use pvfs_wire::token::{KeyRing, Nonce, Session, SessionRights};
 use pvfs_wire::{Errno, VERSION};
 use sha2::{Digest, Sha256};
 
+use super::denials::Denials;
 use super::lanes::Lanes;
 use super::lockout::Lockouts;
 use super::{Now, Origin};
@@ -103,6 +104,7 @@ pub struct Doorman {
     lockouts: Mutex<Lockouts>,
     lanes: Mutex<Lanes>,
     seats: Mutex<Seats>,
+    denials: Denials,
 }
 
 #[derive(Default)]
@@ -129,6 +131,7 @@ impl Doorman {
             lockouts: Mutex::new(Lockouts::default()),
             lanes: Mutex::new(Lanes::default()),
             seats: Mutex::new(Seats::default()),
+            denials: Denials::default(),
         }
     }
 
@@ -156,6 +159,11 @@ impl Doorman {
     pub fn reload(&self, security: Security, networks: Vec<IpNet>) {
         *self.keys.write().expect("no code panics holding it") = security.into_ring();
         *self.networks.write().expect("no code panics holding it") = networks;
+    }
+
+    /// Who is not believed any more.
+    pub fn denials(&self) -> &Denials {
+        &self.denials
     }
 
     /// Whether the daemon was stopped in an emergency: all requests are answered EIO.

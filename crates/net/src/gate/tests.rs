@@ -1,6 +1,7 @@
 //! What the gate lets pass, with a clock that the test turns.
 
 use pvfs_wire::Bytes;
+use pvfs_wire::ops::Denial;
 use pvfs_wire::token::{Credential, KeyRing, SessionRights};
 
 use super::*;
@@ -105,6 +106,23 @@ fn a_session_ends_in_the_middle_of_a_connection() {
     let renewed = visitor.auth(9000, at(1100)).unwrap();
     assert_ne!(renewed, session);
     assert_eq!(visitor.work(renewed, at(1100)), pvfs_wire::OK);
+}
+
+#[test]
+fn a_denied_session_is_not_believed_any_more_wherever_it_is_used() {
+    let doorman = doorman(Limits::default());
+    let (mut one, mut other) = (Visitor::welcomed(&doorman, 1), Visitor::welcomed(&doorman, 2));
+    let session = one.auth(1000, at(100)).unwrap();
+    assert_eq!(one.work(session, at(100)), pvfs_wire::OK);
+    let denial = |session, uid| Denial { session, uid, issued_until: 99, expiry: 1000 };
+    doorman.denials().add(denial(Some(7), None), 100).unwrap();
+    assert_eq!(one.work(session, at(100)), pvfs_wire::OK, "another one was meant");
+    doorman.denials().add(denial(None, Some(1000)), 100).unwrap();
+    assert_eq!(one.work(session, at(100)), Errno::EKEYREVOKED);
+    assert_eq!(one.work(session, at(100)), Errno::EKEYREVOKED);
+    assert_eq!(one.auth(1000, at(100)), Err(Errno::EKEYREVOKED));
+    assert_eq!(other.auth(1000, at(100)), Err(Errno::EKEYREVOKED));
+    assert_eq!(doorman.lockouts_count(), 0, "it is signed: no offence");
 }
 
 #[test]

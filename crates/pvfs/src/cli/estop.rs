@@ -29,5 +29,5 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    give(OrderKind::Estop, &args.targets, context)
+    give(OrderKind::Estop, None, &args.targets, context)
 }

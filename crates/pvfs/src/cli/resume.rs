@@ -26,5 +26,5 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    give(OrderKind::Resume, &args.targets, context)
+    give(OrderKind::Resume, None, &args.targets, context)
 }

@@ -37,7 +37,7 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    give(OrderKind::Stop, &args.servers, context)?;
+    give(OrderKind::Stop, None, &args.servers, context)?;
     wait_until_gone(args, context)
 }
 

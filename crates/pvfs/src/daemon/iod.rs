@@ -7,10 +7,10 @@ use pvfs_client::credentials::key_ring;
 use pvfs_config::Cluster;
 use pvfs_iod::{Config, Iod, LocalDisk};
 use pvfs_net::buffer::Pool;
-use pvfs_net::reactor::Daemon;
 use pvfs_net::service::Service;
 
-use super::{Process, Role, make_directory, pass_on, run, start_logging};
+use super::network::Network;
+use super::{Process, Role, make_directory, run, start_logging};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 
@@ -25,10 +25,11 @@ impl Role for Running {
         self.0.stop_wanted()
     }
 
-    fn join_network(&self, network: Daemon) {
+    fn join_network(&self, network: Network) {
+        let network = Arc::new(network);
         let counters = network.clone();
         self.0.show_also(move || counters.list_figures());
-        self.0.on_order(move |kind| pass_on(kind, &network));
+        self.0.on_order(move |order| network.obey(order));
     }
 
     fn reload(&self, cluster: &Cluster) {
@@ -68,7 +69,8 @@ pub fn serve(
     };
     let iod = Arc::new(Iod::new(config, Arc::new(disk), ring, pool.clone()));
     let boot = iod.boot();
-    let process = Process { cluster, name, listen: &described.listen, threads, pool, boot };
+    let denied = described.store.join("pvfs-iod.denied");
+    let process = Process { cluster, name, listen: &described.listen, threads, pool, boot, denied };
     run(&Running(iod), process, context)
 }
 

@@ -15,12 +15,12 @@ use pvfs_mgr::manager::{Background, Manager, Options, SystemClock, format};
 use pvfs_mgr::namespace::FormatOptions;
 use pvfs_mgr::store::{DiskStore, Durability, Store, StoreOptions};
 use pvfs_net::buffer::Pool;
-use pvfs_net::reactor::Daemon;
 use pvfs_net::service::Service;
 use pvfs_wire::ops::{ClusterMap, MapIod, OrderKind};
 
 use super::iods::RemoteIods;
-use super::{Process, Role, make_directory, pass_on, run, start_logging};
+use super::network::Network;
+use super::{Process, Role, make_directory, run, start_logging};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 
@@ -30,7 +30,7 @@ struct Running {
     /// An order to stop has come over the network.
     stop_ordered: Arc<AtomicBool>,
     /// Takes part in orders, once there is one.
-    network: Arc<OnceLock<Daemon>>,
+    network: Arc<OnceLock<Arc<Network>>>,
 }
 
 impl Role for Running {
@@ -42,7 +42,8 @@ impl Role for Running {
         self.stop_ordered.load(Ordering::SeqCst)
     }
 
-    fn join_network(&self, network: Daemon) {
+    fn join_network(&self, network: Network) {
+        let network = Arc::new(network);
         let counters = network.clone();
         self.manager.show_also(move || counters.list_figures());
         let _ = self.network.set(network);
@@ -81,7 +82,7 @@ pub fn serve(
     let described = cluster.manager(name)?.clone();
     let store = open_store(&cluster, &described.store, make)?;
     let stop_ordered = Arc::<AtomicBool>::default();
-    let network = Arc::<OnceLock<Daemon>>::default();
+    let network = Arc::<OnceLock<Arc<Network>>>::default();
     let (told, joined) = (stop_ordered.clone(), network.clone());
     let lease_ns = cluster.defaults.lease.as_nanos() as u64;
     let options = Options {
@@ -89,10 +90,10 @@ pub fn serve(
         terms: Terms { lease_ns, restart_ns: 10 * lease_ns, ..Terms::default() },
         policy: policy(&cluster),
         clock: Arc::new(SystemClock::default()),
-        on_order: Box::new(move |kind| {
-            told.fetch_or(kind == OrderKind::Stop, Ordering::SeqCst);
+        on_order: Box::new(move |order| {
+            told.fetch_or(order.kind == OrderKind::Stop, Ordering::SeqCst);
             if let Some(network) = joined.get() {
-                pass_on(kind, network);
+                network.obey(order);
             }
         }),
     };
@@ -107,7 +108,8 @@ pub fn serve(
     let (pool, listen) = (Pool::new(), &described.listen[..]);
     // Nobody compares a manager's: a lost lease tells its clients more.
     let boot = 0;
-    let process = Process { cluster, name, listen, threads, pool, boot };
+    let denied = described.store.join("pvfs-mgr.denied");
+    let process = Process { cluster, name, listen, threads, pool, boot, denied };
     run(&running, process, context)
 }
 

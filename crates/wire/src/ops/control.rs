@@ -1,6 +1,7 @@
 //! Asking a daemon how it is, and telling it to stop.
 
 use crate::codec::Bytes;
+use crate::token::Session;
 use crate::{choice, record};
 
 record! {
@@ -15,6 +16,8 @@ record! {
         pub time_ns: i64,
         /// How it is.
         pub state: DaemonState,
+        /// Random, new with each start of the daemon: what orders name.
+        pub start: u64,
     }
 }
 
@@ -66,6 +69,8 @@ choice! {
         Estop = 2,
         /// Serve again after an estop.
         Resume = 3,
+        /// Believe some sessions no longer.
+        Deny = 4,
     }
 }
 
@@ -78,6 +83,34 @@ record! {
         pub issued: u64,
         /// Random; the same order is carried out once.
         pub nonce: u64,
+        /// The start of the daemon it is for ([`Pong::start`]), so that it is worth nothing after the next.
+        pub start: u64,
+        /// Who is denied, by an order to.
+        pub denial: Option<Denial>,
+    }
+}
+
+record! {
+    /// Sessions that are not believed any more, although they are signed and in time.
+    pub struct Denial {
+        /// The one of this number; absent for any.
+        pub session: Option<u64>,
+        /// Those of this user; absent for any.
+        pub uid: Option<u32>,
+        /// Only those issued until then, in Unix seconds.
+        pub issued_until: u64,
+        /// When all of them have expired, in Unix seconds: it may be forgotten then.
+        pub expiry: u64,
+    }
+}
+
+impl Denial {
+    /// Whether this session is denied. A denial of nobody in particular is one of nobody.
+    pub fn covers(&self, session: &Session) -> bool {
+        let named = self.session.is_some() || self.uid.is_some();
+        let same_session = self.session.is_none_or(|id| id == session.id);
+        let same_user = self.uid.is_none_or(|uid| uid == session.uid);
+        named && same_session && same_user && session.issued <= self.issued_until
     }
 }
 

@@ -166,7 +166,7 @@ choices! {
     FileKind { Regular, Directory, Symlink, Fifo, CharDevice, BlockDevice, Socket }
     SizeState { Settled, Unsettled }
     DaemonState { Ok, Degraded, ReadOnly, Down }
-    OrderKind { Stop, Estop, Resume }
+    OrderKind { Stop, Estop, Resume, Deny }
     LockFamily { Range, Flock }
     LockKind { Read, Write, Unlock }
     Sharers { User, Group, Anyone }
@@ -222,10 +222,11 @@ records! {
     Auth { token, proof }
     Authed { session, proof }
     Ping {}
-    Pong { time_ns, state }
+    Pong { time_ns, state, start }
     Status {}
     StatusReport { name, role, version, state, reason, uptime_s, figures }
-    Order { kind, issued, nonce }
+    Order { kind, issued, nonce, start, denial }
+    Denial { session, uid, issued_until, expiry }
     Control { order }
     Controlled { state }
     Stat { target, follow, placement }
