@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use fuser::{FileAttr, FileType, Generation, INodeNo, TimeOrNow};
 use pvfs_client::Error;
 use pvfs_net::call::CallError;
-use pvfs_wire::attr::{Attr, FileKind, Time};
+use pvfs_wire::attr::{Attr, Extras, FileKind, SizeState, Time};
 use pvfs_wire::ops::SetTime;
 use pvfs_wire::{Errno, Handle};
 
@@ -28,6 +28,33 @@ pub fn file_attr(attr: &Attr) -> FileAttr {
         rdev: attr.rdev as u32,
         blksize: BLOCK_BYTES,
         flags: 0,
+    }
+}
+
+/// No object: how the kernel is told that a name is none, or that nothing is said of what it means.
+pub fn nobody() -> Attr {
+    nominal(Handle::default(), FileKind::Regular)
+}
+
+/// What is known of an object whose attributes are not to be had: its name must still be listed.
+pub fn nominal(handle: Handle, kind: FileKind) -> Attr {
+    let never = Time::default();
+    Attr {
+        handle,
+        kind,
+        mode: 0,
+        nlink: 1,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        size_state: SizeState::Unsettled,
+        atime: never,
+        mtime: never,
+        ctime: never,
+        btime: never,
+        change: 0,
+        extras: Extras::NONE,
     }
 }
 

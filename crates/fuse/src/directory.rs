@@ -2,15 +2,19 @@
 //!
 //! Offsets are the manager's cookies; those below [`FIRST_COOKIE`] are left to `.` and `..`.
 
+use std::collections::HashSet;
 use std::sync::Mutex;
 
 use pvfs_client::{Result, User};
 use pvfs_net::blocking::Blocking;
+use pvfs_net::runtime::Runtime;
 use pvfs_wire::attr::{Entry, FileKind};
 use pvfs_wire::ops::Listing;
 use pvfs_wire::{Errno, Handle};
 
+use crate::identity::Requester;
 use crate::mounted::{Mounted, wait};
+use crate::options::Cache;
 
 /// An open directory.
 pub struct OpenDirectory {
@@ -29,6 +33,8 @@ struct Page {
     next: usize,
     end: bool,
     parent: u64,
+    /// Fetched for the request that comes next.
+    prepared: bool,
 }
 
 /// One line of a listing.
@@ -53,6 +59,18 @@ impl OpenDirectory {
         Self { handle, user, page: Mutex::default() }
     }
 
+    /// Fetches what the lines after `offset` are made from, so that they can be told without asking anybody.
+    pub fn prepare(&self, mounted: &Mounted, requester: Requester, offset: u64) -> Result<()> {
+        let mut page = self.page.lock().expect(NO_PANIC);
+        page.prepare(offset, |cookie, entries_max| {
+            self.fetch(mounted, requester.pid, cookie, entries_max, true)
+        })?;
+        if mounted.options.cache == Cache::Lease {
+            page.complete_lines(mounted, requester);
+        }
+        Ok(())
+    }
+
     /// Adds the lines after `offset` until `add` says that no more fit.
     pub fn list(
         &self,
@@ -62,14 +80,28 @@ impl OpenDirectory {
         attributes: bool,
         add: impl FnMut(&Line<'_>) -> bool,
     ) -> Result<()> {
-        let fetch = |cookie, entries_max| {
-            let known = self.user.readdir_known(self.handle, cookie, entries_max, attributes);
-            let mut listing = wait(thread, known)?;
-            self.complete(mounted, thread, &mut listing.entries)?;
-            Ok(listing)
-        };
-        let mut page = self.page.lock().expect("add does not panic");
+        let mut page = self.page.lock().expect(NO_PANIC);
+        let fetch =
+            |cookie, entries_max| self.fetch(mounted, thread, cookie, entries_max, attributes);
         page.list(self.handle.object, offset, fetch, add)
+    }
+
+    fn fetch(
+        &self,
+        mounted: &Mounted,
+        thread: u32,
+        cookie: u64,
+        entries_max: u32,
+        attributes: bool,
+    ) -> Result<Listing> {
+        let mut listing = if mounted.options.cache == Cache::Lease {
+            wait(thread, self.user.readdir_cached(self.handle, cookie, entries_max))?
+        } else {
+            let known = self.user.readdir_known(self.handle, cookie, entries_max, attributes);
+            wait(thread, known)?
+        };
+        self.complete(mounted, thread, &mut listing.entries)?;
+        Ok(listing)
     }
 
     /// Asks the iods for the sizes that the manager does not know, as far as they answer.
@@ -98,9 +130,9 @@ impl Page {
         mut add: impl FnMut(&Line<'_>) -> bool,
     ) -> Result<()> {
         let mut cookie = if offset < FIRST_COOKIE { 0 } else { offset };
-        let mut stale = true;
+        let mut stale = !std::mem::take(&mut self.prepared);
         // The beginning is asked for again by opendir and rewinddir, which want the directory as it is now.
-        if offset == 0 || !self.seek(cookie) {
+        if offset == 0 && stale || !self.seek(cookie) {
             self.fetch(cookie, &fetch)?;
             stale = false;
         }
@@ -121,6 +153,32 @@ impl Page {
             }
             self.fetch(cookie, &fetch)?;
             stale = false;
+        }
+    }
+
+    /// Fetches what a list from here would have to, if anything.
+    fn prepare(&mut self, offset: u64, fetch: impl Fn(u64, u32) -> Result<Listing>) -> Result<()> {
+        let cookie = if offset < FIRST_COOKIE { 0 } else { offset };
+        let is_at_end = |page: &Self| page.next == page.entries.len() && !page.end;
+        if offset == 0 || !self.seek(cookie) || is_at_end(self) {
+            self.fetch(cookie, fetch)?;
+            self.prepared = true;
+        }
+        Ok(())
+    }
+
+    /// Asks for the attributes of the next lines that are not known, and of those whose file is open here unless they
+    /// are of this moment: were the kernel told an old size, it would drop pages of its own that lie beyond.
+    fn complete_lines(&mut self, mounted: &Mounted, requester: Requester) {
+        let open: HashSet<u64> = mounted.nodes.open().into_iter().collect();
+        let (cache, now) = (mounted.filesystem.cache(), Blocking.now());
+        let lines = self.entries.iter_mut().skip(self.next).take(LINES_MAX);
+        for entry in lines {
+            let outdated = !self.prepared && open.contains(&entry.handle.object);
+            let known = entry.attr.is_some() && !outdated;
+            if !known && cache.attributes(entry.handle.object, now).is_none() {
+                entry.attr = mounted.missing_attr(requester, entry);
+            }
         }
     }
 
@@ -152,7 +210,7 @@ impl Page {
         // A manager that sends nothing and yet promises more would keep us here for ever.
         let end = listing.end || listing.entries.is_empty();
         let (entries, parent) = (listing.entries, listing.parent.object);
-        *self = Self { after: Some(cookie), entries, next: 0, end, parent };
+        *self = Self { after: Some(cookie), entries, next: 0, end, parent, prepared: false };
         Ok(())
     }
 
@@ -180,6 +238,11 @@ fn line(entry: &Entry, stale: bool) -> Line<'_> {
         stale,
     }
 }
+
+const NO_PANIC: &str = "nobody panics while they hold the page";
+
+/// Lines that fit into a reply.
+const LINES_MAX: usize = 8192;
 
 /// Managers give no entry a smaller cookie.
 const FIRST_COOKIE: u64 = 8;
@@ -273,6 +336,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_is_prepared_is_not_fetched_again() {
+        let model = Model::new(20, 6);
+        let mut page = Page::default();
+        let mut offset = 0;
+        for asked in [1, 2, 3, 4] {
+            page.prepare(offset, |cookie, _| Ok(model.fetch(cookie))).unwrap();
+            let lines = model.lines(&mut page, offset, 100);
+            assert_eq!(model.asked.get(), asked);
+            offset = lines.last().unwrap().1;
+        }
+        page.prepare(offset, |cookie, _| Ok(model.fetch(cookie))).unwrap();
+        assert!(model.lines(&mut page, offset, 100).is_empty());
     }
 
     #[test]

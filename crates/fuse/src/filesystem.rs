@@ -2,23 +2,24 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags,
-    INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
-    ReplyXattr, Request, TimeOrNow, WriteFlags,
+    Generation, INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags,
+    PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen,
+    ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use pvfs_client::{Result, Seek};
 use pvfs_wire::attr::Attr;
 use pvfs_wire::ops::{Asked, LockFamily};
 use rustix::fs::OFlags;
 
-use crate::attributes::{file_attr, generation, kernel_errno};
+use crate::attributes::{file_attr, generation, kernel_errno, nobody};
 use crate::flock;
 use crate::identity::Requester;
 use crate::kernel::{agree, open_flags};
@@ -39,10 +40,8 @@ impl Filesystem for KernelFilesystem {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(
-            reply,
-            self.log("lookup", parent, self.0.lookup(self.requester(request), parent.0, name)),
-        );
+        let found = self.0.lookup(self.requester(request), parent.0, name);
+        self.entry(reply, (parent, name), self.log("lookup", parent, found));
     }
 
     fn forget(&self, _request: &Request, node: INodeNo, lookups: u64) {
@@ -56,14 +55,13 @@ impl Filesystem for KernelFilesystem {
         number: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        let (requester, timeout) = (requester(request), self.0.options.cache.timeout());
+        let requester = requester(request);
         if number.is_none() {
             let attr = self.0.getattr(requester, node.0);
             return self.attr(reply, self.log("getattr", node, attr));
         }
-        self.0.with_data(move |mounted| match mounted.getattr_exactly(requester, node.0) {
-            Ok(attr) => reply.attr(&timeout, &file_attr(&attr)),
-            Err(error) => reply.error(kernel_errno(&error)),
+        self.0.with_data(move |mounted| {
+            tell_attr(mounted, reply, mounted.getattr_exactly(requester, node.0));
         });
     }
 
@@ -127,7 +125,7 @@ impl Filesystem for KernelFilesystem {
             Asked { bits: mode, umask },
             rdev,
         );
-        self.entry(reply, self.log("mknod", parent, made));
+        self.entry(reply, (parent, name), self.named("mknod", &[(parent, name)], made).map(Some));
     }
 
     fn mkdir(
@@ -141,20 +139,28 @@ impl Filesystem for KernelFilesystem {
     ) {
         let made =
             self.0.mkdir(self.requester(request), parent.0, name, Asked { bits: mode, umask });
-        self.entry(reply, self.log("mkdir", parent, made));
+        self.entry(reply, (parent, name), self.named("mkdir", &[(parent, name)], made).map(Some));
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         empty(
             reply,
-            self.log("unlink", parent, self.0.unlink(self.requester(request), parent.0, name)),
+            self.named(
+                "unlink",
+                &[(parent, name)],
+                self.0.unlink(self.requester(request), parent.0, name),
+            ),
         );
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         empty(
             reply,
-            self.log("rmdir", parent, self.0.rmdir(self.requester(request), parent.0, name)),
+            self.named(
+                "rmdir",
+                &[(parent, name)],
+                self.0.rmdir(self.requester(request), parent.0, name),
+            ),
         );
     }
 
@@ -167,7 +173,7 @@ impl Filesystem for KernelFilesystem {
         reply: ReplyEntry,
     ) {
         let made = self.0.symlink(self.requester(request), parent.0, name, target);
-        self.entry(reply, self.log("symlink", parent, made));
+        self.entry(reply, (parent, name), self.named("symlink", &[(parent, name)], made).map(Some));
     }
 
     fn rename(
@@ -182,7 +188,7 @@ impl Filesystem for KernelFilesystem {
     ) {
         let (old, new) = ((parent.0, name), (new_parent.0, new_name));
         let moved = self.0.rename(self.requester(request), old, new, flags.bits());
-        empty(reply, self.log("rename", parent, moved));
+        empty(reply, self.named("rename", &[(parent, name), (new_parent, new_name)], moved));
     }
 
     fn link(
@@ -194,7 +200,7 @@ impl Filesystem for KernelFilesystem {
         reply: ReplyEntry,
     ) {
         let made = self.0.link(self.requester(request), node.0, parent.0, name);
-        self.entry(reply, self.log("link", node, made));
+        self.entry(reply, (parent, name), self.named("link", &[(parent, name)], made).map(Some));
     }
 
     fn open(&self, request: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -352,12 +358,14 @@ impl Filesystem for KernelFilesystem {
         node: INodeNo,
         number: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
-        let listed = self.0.readdirplus(self.requester(request), number, offset, &mut reply);
-        match self.log("readdirplus", node, listed) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(kernel_errno(&error)),
+        let listed = self.0.readdirplus(self.requester(request), number, offset, reply);
+        if let Err((error, reply)) = listed {
+            let outcome: Result<()> = Err(error);
+            if let Err(error) = self.log("readdirplus", node, outcome) {
+                reply.error(kernel_errno(&error));
+            }
         }
     }
 
@@ -576,26 +584,49 @@ impl KernelFilesystem {
         requester(request)
     }
 
-    fn entry(&self, reply: ReplyEntry, found: Result<Attr>) {
+    /// Tells what a name means, and for how long that holds.
+    fn entry(
+        &self,
+        reply: ReplyEntry,
+        (parent, name): (INodeNo, &OsStr),
+        found: Result<Option<Attr>>,
+    ) {
+        let mounted = &self.0;
+        let _telling = mounted.coherence.telling();
         match found {
-            Ok(attr) => {
-                let timeout = self.0.options.cache.timeout();
-                reply.entry(&timeout, &file_attr(&attr), generation(attr.handle));
+            Ok(Some(attr)) => {
+                let object = Some(attr.handle.object);
+                let name_ttl = mounted.name_ttl(parent.0, name.as_bytes(), object);
+                let attr_ttl = mounted.attr_ttl(&attr);
+                let generation = generation(attr.handle);
+                reply.entry_with_ttls(&attr_ttl, &name_ttl, &file_attr(&attr), generation);
             }
+            Ok(None) => match mounted.name_ttl(parent.0, name.as_bytes(), None) {
+                Duration::ZERO => reply.error(Errno::ENOENT),
+                ttl => reply.entry(&ttl, &file_attr(&nobody()), Generation(0)),
+            },
             Err(error) => reply.error(kernel_errno(&error)),
         }
     }
 
     fn attr(&self, reply: ReplyAttr, attr: Result<Attr>) {
-        match attr {
-            Ok(attr) => reply.attr(&self.0.options.cache.timeout(), &file_attr(&attr)),
-            Err(error) => reply.error(kernel_errno(&error)),
-        }
+        tell_attr(&self.0, reply, attr);
     }
 
     /// Opening waits for the manager only, unless there are data to be cut.
     fn maybe_with_data(&self, flags: OFlags, open: impl FnOnce(&Arc<Mounted>) + Send + 'static) {
         if flags.contains(OFlags::TRUNC) { self.0.with_data(open) } else { open(&self.0) }
+    }
+
+    /// The like of [`Self::log`], for a change of names: when it is not known whether it has happened, what the
+    /// kernel believes of them is not certain either.
+    fn named<T>(&self, what: &str, names: &[(INodeNo, &OsStr)], outcome: Result<T>) -> Result<T> {
+        if outcome.as_ref().is_err_and(is_uncertain) {
+            let names: Vec<(u64, &[u8])> =
+                names.iter().map(|(dir, name)| (dir.0, name.as_bytes())).collect();
+            self.0.doubt(&names);
+        }
+        self.log(what, names[0].0, outcome)
     }
 
     /// Says what failed and why, which the error number alone does not tell.
@@ -609,6 +640,19 @@ impl KernelFilesystem {
             _ => {}
         }
         outcome
+    }
+}
+
+/// Whether a change may have happened although it failed.
+fn is_uncertain(error: &pvfs_client::Error) -> bool {
+    crate::attributes::is_silence(error) || error.errno() == pvfs_wire::Errno::EINTR
+}
+
+fn tell_attr(mounted: &Mounted, reply: ReplyAttr, attr: Result<Attr>) {
+    let _telling = mounted.coherence.telling();
+    match attr {
+        Ok(attr) => reply.attr(&mounted.attr_ttl(&attr), &file_attr(&attr)),
+        Err(error) => reply.error(kernel_errno(&error)),
     }
 }
 

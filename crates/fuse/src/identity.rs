@@ -52,6 +52,17 @@ struct Groups {
     read_at: Instant,
 }
 
+impl Requester {
+    /// The user of this process.
+    pub fn of_process() -> Self {
+        Self {
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            pid: std::process::id(),
+        }
+    }
+}
+
 impl Identities {
     /// Whoever holds the cluster key may vouch for every user of this node; an agent vouches for its caller.
     pub fn new(
@@ -78,6 +89,11 @@ impl Identities {
             Self::Mounter(user) => action(user),
             Self::Each(users) => users.act(requester, action),
         }
+    }
+
+    /// The user who mounted, for what is done on nobody's behalf.
+    pub fn own_user(&self) -> Result<User<Blocking>> {
+        self.user(Requester::of_process())
     }
 
     /// The requester, for an action that cannot be refused by their groups.

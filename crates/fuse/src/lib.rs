@@ -9,13 +9,14 @@
 //!                              └─ workers.rs     data requests beyond what may block these threads
 //! ```
 //!
-//! Nothing is cached but what the kernel was told it may keep, and that is decided in [`options::Cache`] and
-//! when a file is opened (`nodes::Version`): attributes and names not at all, pages for as long as nobody
-//! wrote the file since.
+//! What the kernel may keep is decided by [`options::Cache`]. Under a lease (`coherence`) it keeps names and
+//! attributes until the manager recalls them, and asks the client's own cache after that. Pages it keeps for as
+//! long as nobody wrote the file since, which is looked at when a file is opened (`nodes::Version`).
 
 #![deny(unsafe_code)]
 
 mod attributes;
+mod coherence;
 mod device;
 mod directory;
 mod filesystem;
@@ -28,6 +29,7 @@ mod locks;
 pub mod memory;
 mod mounted;
 mod nodes;
+mod notices;
 mod ops;
 pub mod options;
 mod recent;

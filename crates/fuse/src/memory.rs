@@ -54,7 +54,7 @@ struct Names {
 pub fn mount_memory(directory: &Path, options: MountOptions) -> Result<Session, MountError> {
     let directory = mount_point(directory)?;
     let checks = options.cache != Cache::None;
-    serve(MemoryFs::new(options.clone()), directory, KIND_MEMORY, &options, checks)
+    serve(MemoryFs::new(options.clone()), directory, KIND_MEMORY, &options, checks, |_| Ok(()))
 }
 
 impl MemoryFs {

@@ -17,12 +17,13 @@ use pvfs_wire::attr::{Attr, FileKind, Placement, SizeState};
 use pvfs_wire::ops::Target;
 
 use crate::attributes::silent_server;
+use crate::coherence::Coherence;
 use crate::directory::OpenDirectory;
 use crate::handles::{Handles, OpenEntry};
 use crate::identity::{Identities, Requester, kernel_checks};
 use crate::locks::{Owners, WAITING_AT_ONCE};
 use crate::nodes::Nodes;
-use crate::options::MountOptions;
+use crate::options::{Cache, MountOptions};
 use crate::recent::Recent;
 use crate::signals;
 use crate::silence::Silence;
@@ -37,6 +38,7 @@ pub struct Mounted {
     pub kernel_checks: bool,
     pub nodes: Nodes,
     pub recent: Recent,
+    pub coherence: Coherence,
     pub silence: Arc<Silence>,
     pub files: Handles<OpenEntry>,
     pub directories: Handles<OpenDirectory>,
@@ -57,6 +59,9 @@ impl Mounted {
         issuer: Issuer,
         options: MountOptions,
     ) -> Result<Self> {
+        if options.cache == Cache::Lease {
+            filesystem.cache().enable();
+        }
         let kernel_checks = kernel_checks(&issuer, options.cache);
         let identities = Identities::new(filesystem.clone(), issuer, options.cache)?;
         let me = Requester::of_process();
@@ -67,6 +72,7 @@ impl Mounted {
             kernel_checks,
             nodes: Nodes::new(root),
             recent: Recent::default(),
+            coherence: Coherence::default(),
             silence: Arc::default(),
             files: Handles::default(),
             directories: Handles::default(),
@@ -152,7 +158,13 @@ impl Mounted {
     }
 
     fn stat_known(&self, requester: Requester, target: &Target) -> Result<Known> {
-        self.act(requester, |user| async move { user.stat_known(target.clone(), false).await })
+        self.act(requester, |user| async move {
+            if !target.path.is_empty() {
+                return user.stat_known(target.clone(), false).await;
+            }
+            let (attr, placement, _) = user.attributes(target.dir).await?;
+            Ok((attr, placement))
+        })
     }
 }
 
@@ -161,16 +173,6 @@ pub type Known = (Attr, Option<Placement>);
 
 fn needs_iods(attr: &Attr) -> bool {
     attr.kind == FileKind::Regular && attr.size_state != SizeState::Settled
-}
-
-impl Requester {
-    pub fn of_process() -> Self {
-        Self {
-            uid: rustix::process::geteuid().as_raw(),
-            gid: rustix::process::getegid().as_raw(),
-            pid: std::process::id(),
-        }
-    }
 }
 
 /// Waits for an operation on behalf of a thread. When that thread is killed nobody is left to be answered.

@@ -127,6 +127,17 @@ impl Nodes {
         self.lock().get(&node).is_some_and(|node| node.opens > 0)
     }
 
+    /// All objects the kernel may hold something of.
+    pub fn all(&self) -> Vec<u64> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Those that this mount has open.
+    pub fn open(&self) -> Vec<u64> {
+        let table = self.lock();
+        table.iter().filter(|(_, node)| node.opens > 0).map(|(number, _)| *number).collect()
+    }
+
     /// A write up to `end` is done, the last of its file at `time`.
     pub fn wrote(&self, node: u64, end: u64, time: Option<Time>) {
         if let Some(node) = self.lock().get_mut(&node) {

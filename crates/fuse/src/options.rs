@@ -30,9 +30,11 @@ pub struct MountOptions {
 /// What the kernel may remember of names and attributes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Cache {
-    /// Nothing: what is changed elsewhere is seen at once.
-    #[default]
+    /// Nothing: every question goes to the manager.
     None,
+    /// Everything, until the manager recalls it: what is changed elsewhere is seen at once.
+    #[default]
+    Lease,
     /// Everything, for this long: changes made elsewhere are seen that late.
     Timeout(Duration),
 }
@@ -88,7 +90,7 @@ impl Default for MountOptions {
             read_only: false,
             allow_other: None,
             hard: false,
-            cache: Cache::None,
+            cache: Cache::Lease,
             direct: Direct::Auto,
             threads: THREADS,
             debug: false,
@@ -153,6 +155,9 @@ impl FromStr for Cache {
         if text == "none" {
             return Ok(Self::None);
         }
+        if text == "lease" {
+            return Ok(Self::Lease);
+        }
         let seconds: f64 = text.strip_prefix("timeout=").ok_or(())?.parse().map_err(|_| ())?;
         let timeout = Duration::try_from_secs_f64(seconds).map_err(|_| ())?;
         Ok(if timeout.is_zero() { Self::None } else { Self::Timeout(timeout) })
@@ -160,10 +165,10 @@ impl FromStr for Cache {
 }
 
 impl Cache {
-    /// How long names and attributes may be believed.
+    /// How long names and attributes may be believed without asking anybody.
     pub fn timeout(self) -> Duration {
         match self {
-            Self::None => Duration::ZERO,
+            Self::None | Self::Lease => Duration::ZERO,
             Self::Timeout(timeout) => timeout,
         }
     }
@@ -197,7 +202,10 @@ fn threads(text: &str) -> Option<usize> {
 }
 
 fn cache_error(option: &str) -> OptionError {
-    OptionError::Value { option: option.into(), example: "cache=none or cache=timeout=SECONDS" }
+    OptionError::Value {
+        option: option.into(),
+        example: "cache=lease, cache=none or cache=timeout=SECONDS",
+    }
 }
 
 fn direct_error(option: &str) -> OptionError {
@@ -231,7 +239,8 @@ const FOR_OTHERS: [&str; 15] = [
     "comment",
 ];
 
-const KNOWN: &str = "ro, rw, allow_other, noallow_other, hard, soft, cache=none, cache=timeout=SECONDS, \
+const KNOWN: &str = "ro, rw, allow_other, noallow_other, hard, soft, cache=lease, cache=none, \
+    cache=timeout=SECONDS, \
     direct=auto, direct=on, direct=off, threads=COUNT, fsname=NAME, debug, suid, nosuid, dev, nodev, exec, \
     noexec, atime, noatime, sync, async, dirsync";
 
@@ -274,7 +283,7 @@ mod tests {
     #[test]
     fn a_later_option_overrides_an_earlier_one() {
         let options = parsed(
-            "ro,rw,hard,soft,cache=timeout=5,cache=none,suid,nosuid,allow_other,noallow_other",
+            "ro,rw,hard,soft,cache=timeout=5,cache=lease,suid,nosuid,allow_other,noallow_other",
         );
         let expected = MountOptions { allow_other: Some(false), ..MountOptions::default() };
         assert_eq!(options, expected);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -15,6 +16,7 @@ use crate::device::{Access, attach, detach};
 use crate::filesystem::KernelFilesystem;
 use crate::heartbeat;
 use crate::mounted::Mounted;
+use crate::notices::Notices;
 use crate::options::MountOptions;
 use crate::table;
 
@@ -88,7 +90,14 @@ pub fn mount(
         directory: directory.clone(),
         error,
     })?;
-    serve(KernelFilesystem(mounted), directory, table::KIND, &options, checks)
+    let connect = |device: &OwnedFd| {
+        mounted.coherence.connect(Notices::new(device.try_clone()?));
+        Ok(())
+    };
+    let served = KernelFilesystem(mounted.clone());
+    let session = serve(served, directory, table::KIND, &options, checks, connect)?;
+    mounted.keep_lease();
+    Ok(session)
 }
 
 /// Mounts any file system of this binding: what [`mount`] does, and in-memory ones for measuring.
@@ -98,6 +107,7 @@ pub(crate) fn serve(
     kind: &str,
     options: &MountOptions,
     kernel_checks: bool,
+    connect: impl FnOnce(&OwnedFd) -> io::Result<()>,
 ) -> Result<Session, MountError> {
     let is_root = rustix::process::geteuid().is_root();
     let for_all = options.allow_other.unwrap_or(is_root);
@@ -105,6 +115,7 @@ pub(crate) fn serve(
         |error| MountError::Kernel { action: "mount", directory: directory.clone(), error };
     let access = Access { for_all, kernel_checks };
     let device = attach(&directory, kind, options, access).map_err(refused)?;
+    connect(&device).map_err(refused)?;
     let acl = if for_all { SessionACL::All } else { SessionACL::Owner };
     let mut config = Config::default();
     config.n_threads = Some(options.threads);

@@ -1,18 +1,21 @@
 //! Reading directories.
 
-use fuser::{FileHandle, ReplyDirectory, ReplyDirectoryPlus};
-use pvfs_client::Result;
-use pvfs_wire::attr::{Attr, FileKind};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use fuser::{FileHandle, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use pvfs_client::{Error, Result};
+use pvfs_net::blocking::Blocking;
+use pvfs_net::runtime::Runtime;
+use pvfs_wire::attr::{Attr, Entry, FileKind};
 use pvfs_wire::ops::Target;
 
-use fuser::INodeNo;
-
-use crate::attributes::{file_attr, file_type, generation};
+use crate::attributes::{file_attr, file_type, generation, nominal};
 use crate::directory::{Line, OpenDirectory};
 use crate::identity::Requester;
 use crate::mounted::Mounted;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use crate::options::Cache;
 
 impl Mounted {
     /// opendir(3). No message for the superuser: the kernel has just looked the directory up.
@@ -46,23 +49,50 @@ impl Mounted {
         requester: Requester,
         number: FileHandle,
         offset: u64,
-        reply: &mut ReplyDirectoryPlus,
-    ) -> Result<()> {
-        let directory = self.directories.get(number)?;
-        let timeout = self.options.cache.timeout();
-        directory.list(self, requester.pid, offset, true, |line| {
-            let Some(attr) = self.attr_of(requester, directory.handle.object, line) else {
-                return false;
-            };
-            let name = OsStr::from_bytes(line.name);
-            let (inode, shown) = (INodeNo(line.object), file_attr(&attr));
-            let full =
-                reply.add(inode, line.offset, name, &timeout, &shown, generation(attr.handle));
-            if !full && line.entry.is_some() {
-                self.nodes.looked_up(&attr);
+        mut reply: ReplyDirectoryPlus,
+    ) -> std::result::Result<(), (Error, ReplyDirectoryPlus)> {
+        let directory = match self.directories.get(number) {
+            Ok(directory) => directory,
+            Err(errno) => return Err((errno.into(), reply)),
+        };
+        // What has to be asked for is asked for before the kernel is being told.
+        if let Err(error) = directory.prepare(self, requester, offset) {
+            return Err((error, reply));
+        }
+        let _telling = self.coherence.telling();
+        let listed = directory.list(self, requester.pid, offset, true, |line| {
+            self.add_line(requester, directory.handle.object, line, &mut reply)
+        });
+        match listed {
+            Ok(()) => {
+                reply.ok();
+                Ok(())
             }
-            full
-        })
+            Err(error) => Err((error, reply)),
+        }
+    }
+
+    /// Adds a line; says whether it found no room.
+    fn add_line(
+        &self,
+        requester: Requester,
+        directory: u64,
+        line: &Line<'_>,
+        reply: &mut ReplyDirectoryPlus,
+    ) -> bool {
+        let Some(attr) = self.attr_of(requester, directory, line) else { return false };
+        let ttl = match line.entry {
+            Some(_) => self.name_ttl(directory, line.name, Some(line.object)),
+            None => Duration::ZERO,
+        };
+        let ttl = ttl.min(self.attr_ttl(&attr));
+        let (name, inode) = (OsStr::from_bytes(line.name), INodeNo(line.object));
+        let generation = generation(attr.handle);
+        let full = reply.add(inode, line.offset, name, &ttl, &file_attr(&attr), generation);
+        if !full && line.entry.is_some() {
+            self.nodes.looked_up(&attr);
+        }
+        full
     }
 
     /// The attributes of a line; nothing when its object is gone meanwhile.
@@ -71,14 +101,30 @@ impl Mounted {
     /// old size, it would drop pages of its own that lie beyond.
     fn attr_of(&self, requester: Requester, directory: u64, line: &Line<'_>) -> Option<Attr> {
         let Some(entry) = line.entry else { return Some(dot(directory, line)) };
+        if self.options.cache == Cache::Lease {
+            return Some(self.kept_attr_of(line, entry));
+        }
         let outdated = line.stale && self.nodes.is_open(line.object);
         match entry.attr.filter(|_| !outdated) {
             Some(attr) => Some(attr),
-            None => match self.stat(requester, &Target::object(entry.handle)) {
-                Ok(attr) => Some(attr),
-                Err(error) if is_gone(&error) => None,
-                Err(_) => Some(nominal(entry.handle, entry.kind)),
-            },
+            None => self.missing_attr(requester, entry),
+        }
+    }
+
+    /// The attributes of a line as the cache has them, or as they were fetched. Nobody is asked while the kernel
+    /// is being told.
+    fn kept_attr_of(&self, line: &Line<'_>, entry: &Entry) -> Attr {
+        let kept = self.filesystem.cache().attributes(line.object, Blocking.now());
+        let attr = kept.map(|(attr, _)| attr).or(entry.attr);
+        attr.unwrap_or_else(|| nominal(entry.handle, entry.kind))
+    }
+
+    /// Attributes of an entry that are not known, or may not be told any more; nothing when its object is gone.
+    pub fn missing_attr(&self, requester: Requester, entry: &Entry) -> Option<Attr> {
+        match self.stat(requester, &Target::object(entry.handle)) {
+            Ok(attr) => Some(attr),
+            Err(error) if is_gone(&error) => None,
+            Err(_) => Some(nominal(entry.handle, entry.kind)),
         }
     }
 }
@@ -95,27 +141,4 @@ fn is_gone(error: &pvfs_client::Error) -> bool {
 fn dot(directory: u64, line: &Line<'_>) -> Attr {
     let handle = pvfs_wire::Handle { object: directory, ..Default::default() };
     nominal(pvfs_wire::Handle { object: line.object, ..handle }, FileKind::Directory)
-}
-
-/// What is known of an object whose attributes are not to be had: its name must still be listed.
-fn nominal(handle: pvfs_wire::Handle, kind: FileKind) -> Attr {
-    use pvfs_wire::attr::{Extras, SizeState, Time};
-    let never = Time::default();
-    Attr {
-        handle,
-        kind,
-        mode: 0,
-        nlink: 1,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        size: 0,
-        size_state: SizeState::Unsettled,
-        atime: never,
-        mtime: never,
-        ctime: never,
-        btime: never,
-        change: 0,
-        extras: Extras::NONE,
-    }
 }

@@ -74,7 +74,15 @@ impl Mounted {
                 self.wait_turn(LockWaiter { requester, entry, lock, reply, _waiting });
             }
             Ok((_, _, false)) => reply.error(fuser::Errno::EAGAIN),
-            Ok((_, _, true)) => reply.ok(),
+            Ok((_, lock, true)) if lock.kind == LockKind::Unlock => reply.ok(),
+            Ok((entry, _, true)) => {
+                // Not by this thread: dropping pages that a program has changed in memory writes them first.
+                let mounted = self.clone();
+                self.waiting.spawn(move || {
+                    mounted.refresh(entry.node);
+                    reply.ok();
+                });
+            }
             Err(error) => reply.error(kernel_errno(&error)),
         }
     }
@@ -116,7 +124,10 @@ impl Mounted {
     fn turn(self: Arc<Self>, waiter: LockWaiter) {
         match self.ask_for_a_while(&waiter) {
             None => self.wait_turn(waiter),
-            Some(Ok(())) => waiter.reply.ok(),
+            Some(Ok(())) => {
+                self.refresh(waiter.entry.node);
+                waiter.reply.ok();
+            }
             Some(Err(error)) => waiter.reply.error(kernel_errno(&error)),
         }
     }

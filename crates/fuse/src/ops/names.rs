@@ -14,12 +14,18 @@ use crate::identity::Requester;
 use crate::mounted::Mounted;
 
 impl Mounted {
-    /// The object of a name; the kernel refers to it from now on.
-    pub fn lookup(&self, requester: Requester, parent: u64, name: &OsStr) -> Result<Attr> {
-        let target = self.below(parent, name)?;
-        let attr = self.named(self.stat(requester, &target)?)?;
-        self.recent.told(requester.pid, &attr);
-        Ok(attr)
+    /// The object of a name, if there is one; the kernel refers to it from now on.
+    pub fn lookup(&self, requester: Requester, parent: u64, name: &OsStr) -> Result<Option<Attr>> {
+        let target = &self.below(parent, name)?;
+        let looked =
+            self.act(requester, |user| async move { user.lookup(target.dir, &target.path).await })?;
+        let Some(known) = looked.found else { return Ok(None) };
+        let attr = self.named(self.completed(requester, known)?)?;
+        // What the kernel may keep it does not ask for again at once.
+        if self.attr_ttl(&attr).is_zero() {
+            self.recent.told(requester.pid, &attr);
+        }
+        Ok(Some(attr))
     }
 
     /// mkdir(2)

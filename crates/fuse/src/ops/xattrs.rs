@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use pvfs_client::Result;
 use pvfs_wire::Errno;
-use pvfs_wire::attr::Extras;
+use pvfs_wire::attr::{Attr, Extras, FileKind};
 use pvfs_wire::ops::XattrFlags;
 
 use crate::identity::Requester;
@@ -21,6 +21,7 @@ impl Mounted {
         extras: Option<Extras>,
     ) -> Result<Vec<u8>> {
         let (target, name) = (&self.object(node)?, supported(name)?);
+        let extras = extras.or_else(|| self.kept(node).map(|attr| attr.extras));
         let absent = |extras: Extras| has(name).is_some_and(|one| !extras.has(one));
         if extras.is_some_and(absent) {
             return Err(Errno::ENODATA.into());
@@ -31,6 +32,11 @@ impl Mounted {
     /// listxattr(2): names, each with a zero byte behind it.
     pub fn listxattr(&self, requester: Requester, node: u64) -> Result<Vec<u8>> {
         let target = &self.object(node)?;
+        // Directories list the striping they pass on, too.
+        let bare = |attr: Attr| attr.extras == Extras::NONE && attr.kind != FileKind::Directory;
+        if self.kept(node).is_some_and(bare) {
+            return Ok(Vec::new());
+        }
         let listed =
             self.act(requester, |user| async move { user.list_xattr(target.clone(), false).await });
         Ok(listed?.into_iter().flat_map(|name| name.0.into_iter().chain([0])).collect())

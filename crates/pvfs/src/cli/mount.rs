@@ -14,9 +14,10 @@ use std::path::PathBuf;
 /// works; the first field there is the cluster file or the name of the file system.
 ///
 /// Options, as in fstab: ro, rw; hard (retry for ever, but killable) or soft (fail at the deadline,
-/// the default); allow_other, noallow_other; config=FILE; cache=none (changes made elsewhere are
-/// seen at once, the default) or cache=timeout=SECONDS; direct=auto, on or off (bypass the page
-/// cache); threads=COUNT; nosuid, nodev, noexec, noatime, sync, dirsync and their opposites;
+/// the default); allow_other, noallow_other; config=FILE; cache=lease (names and attributes are kept
+/// until they are changed elsewhere, which is seen at once; the default), cache=none (every question
+/// goes to the manager) or cache=timeout=SECONDS (changes are seen that late); direct=auto, on or
+/// off (bypass the page cache); threads=COUNT; nosuid, nodev, noexec, noatime, sync, dirsync and their opposites;
 /// fsname=NAME; debug. Those that only mount(8) or systemd look at (defaults, _netdev, noauto,
 /// nofail, user, x-...) are taken and ignored.
 #[derive(clap::Args, Clone, Debug)]

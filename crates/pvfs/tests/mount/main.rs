@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod coherence;
 mod locks;
 mod tools;
 mod trouble;

@@ -69,7 +69,6 @@ fn cargo_builds_in_a_mount() {
 }
 
 #[test]
-#[ignore = "known gap: a mount does not drop cached pages when a lock is taken, so two writers at once can fail"]
 fn sqlite_keeps_a_database_on_a_mount() {
     let Some(mounts) = TwoMounts::start() else { return };
     if !mounts.shell("python3 -c 'import sqlite3'").is_success() {
