@@ -22,7 +22,7 @@ use rustix::fs::OFlags;
 use crate::attributes::{file_attr, generation, kernel_errno, nobody};
 use crate::flock;
 use crate::identity::Requester;
-use crate::kernel::{agree, open_flags};
+use crate::kernel::{agree, agree_on_access_lists, open_flags};
 use crate::locks;
 use crate::mounted::Mounted;
 use crate::ops::{Changes, Opened, Position, Transfer, WantedLock};
@@ -32,7 +32,11 @@ pub struct KernelFilesystem(pub Arc<Mounted>);
 
 impl Filesystem for KernelFilesystem {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        agree(config)
+        agree(config)?;
+        if self.0.kernel_checks {
+            agree_on_access_lists(config);
+        }
+        Ok(())
     }
 
     fn destroy(&mut self) {

@@ -21,6 +21,13 @@ pub fn agree(config: &mut KernelConfig) -> io::Result<()> {
     Ok(())
 }
 
+/// Where the kernel checks permissions it has to look at access control lists too. It asks for them as for any
+/// extended attribute, which costs no message where attributes are cached.
+pub fn agree_on_access_lists(config: &mut KernelConfig) {
+    // Kernels before 4.9 check the mode alone.
+    let _ = config.add_capabilities(InitFlags::FUSE_POSIX_ACL);
+}
+
 /// How a file that is opened with these flags uses the page cache.
 ///
 /// Bypassing it is two to three times faster for large transfers and loses nothing when a file is only

@@ -179,7 +179,11 @@ fn server_of(mount: &Path) -> Pid {
 fn time_to_change(mounts: &TwoMounts, signal: Signal) -> Duration {
     let path = |mount: &PathBuf| mount.join("f");
     fs::write(path(&mounts.there), b"x").unwrap();
-    fs::metadata(path(&mounts.here)).unwrap();
+    // What is being closed just now is not cached: it is asked for again.
+    for _ in 0..5 {
+        fs::metadata(path(&mounts.here)).unwrap();
+        thread::sleep(Duration::from_millis(50));
+    }
     let server = server_of(&mounts.here);
     kill_process(server, signal).unwrap();
     let start = Instant::now();
@@ -204,10 +208,10 @@ fn a_stopped_mount_delays_others_by_its_lease_and_then_believes_nothing_old() {
 }
 
 #[test]
-fn a_killed_mount_delays_others_for_a_moment_only() {
+fn a_killed_mount_delays_others_by_its_lease_at_most() {
     let Some(mounts) = TwoMounts::start() else { return };
     let time = time_to_change(&mounts, Signal::KILL);
-    assert!(time < Duration::from_secs(4), "{time:?}");
+    assert!(time < Duration::from_secs(8), "{time:?}");
     fs::write(mounts.there.join("g"), b"y").unwrap();
 }
 
