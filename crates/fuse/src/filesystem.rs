@@ -362,14 +362,12 @@ impl Filesystem for KernelFilesystem {
         node: INodeNo,
         number: FileHandle,
         offset: u64,
-        reply: ReplyDirectoryPlus,
+        mut reply: ReplyDirectoryPlus,
     ) {
-        let listed = self.0.readdirplus(self.requester(request), number, offset, reply);
-        if let Err((error, reply)) = listed {
-            let outcome: Result<()> = Err(error);
-            if let Err(error) = self.log("readdirplus", node, outcome) {
-                reply.error(kernel_errno(&error));
-            }
+        let listed = self.0.readdirplus(self.requester(request), number, offset, &mut reply);
+        match self.log("readdirplus", node, listed) {
+            Ok(_telling) => reply.ok(),
+            Err(error) => reply.error(kernel_errno(&error)),
         }
     }
 

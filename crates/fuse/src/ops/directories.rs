@@ -2,10 +2,11 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::RwLockReadGuard;
 use std::time::Duration;
 
 use fuser::{FileHandle, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
-use pvfs_client::{Error, Result};
+use pvfs_client::Result;
 use pvfs_net::blocking::Blocking;
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::attr::{Attr, Entry, FileKind};
@@ -43,33 +44,23 @@ impl Mounted {
         })
     }
 
-    /// Names and attributes; the kernel refers to each object from now on, but for the dots.
+    /// Names and attributes; the kernel refers to each object from now on, but for the dots. The reply is to be sent
+    /// while what is returned is held.
     pub fn readdirplus(
         &self,
         requester: Requester,
         number: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) -> std::result::Result<(), (Error, ReplyDirectoryPlus)> {
-        let directory = match self.directories.get(number) {
-            Ok(directory) => directory,
-            Err(errno) => return Err((errno.into(), reply)),
-        };
+        reply: &mut ReplyDirectoryPlus,
+    ) -> Result<RwLockReadGuard<'_, ()>> {
+        let directory = self.directories.get(number)?;
         // What has to be asked for is asked for before the kernel is being told.
-        if let Err(error) = directory.prepare(self, requester, offset) {
-            return Err((error, reply));
-        }
-        let _telling = self.coherence.telling();
-        let listed = directory.list(self, requester.pid, offset, true, |line| {
-            self.add_line(requester, directory.handle.object, line, &mut reply)
-        });
-        match listed {
-            Ok(()) => {
-                reply.ok();
-                Ok(())
-            }
-            Err(error) => Err((error, reply)),
-        }
+        directory.prepare(self, requester, offset)?;
+        let telling = self.coherence.telling();
+        directory.list(self, requester.pid, offset, true, |line| {
+            self.add_line(requester, directory.handle.object, line, reply)
+        })?;
+        Ok(telling)
     }
 
     /// Adds a line; says whether it found no room.
