@@ -23,6 +23,7 @@ mod staging;
 pub mod stat;
 pub mod statfs;
 pub mod sync;
+mod transfer;
 pub mod truncate;
 pub mod vouch;
 pub mod write;

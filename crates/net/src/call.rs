@@ -11,6 +11,7 @@
 //! all repetitions and is run once. When the deadline passes, the fate of the request is unknown and the
 //! lane stays marked as broken: it is reconnected before anything else goes to that daemon.
 
+mod pipelined;
 mod pool;
 mod sequences;
 
@@ -26,6 +27,7 @@ use pvfs_wire::{Bytes, Effect, Errno, Header, OK, Operation, Sequence, VERSION, 
 
 use crate::endpoint::Endpoint;
 use crate::lane::{Incoming, Lane, LaneError, LaneId, Outgoing};
+use crate::pipe::Together;
 use crate::runtime::{Instant, Runtime, before, sleep_until};
 use pool::{Lanes, Lease, Taken};
 use sequences::{ChangeSlot, Sequences};
@@ -68,6 +70,15 @@ pub struct Patience {
     pub timeout: Duration,
     /// Whether a daemon that refuses connections is given until then to come back.
     pub insist: bool,
+}
+
+/// How long to try, and with whom to share connections meanwhile.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Pipelined {
+    /// How long.
+    pub patience: Patience,
+    /// With whom.
+    pub together: Together,
 }
 
 /// A capability and the number it has on all lanes.
@@ -214,7 +225,10 @@ impl<R: Runtime> Server<R> {
 
     /// Closes all idle lanes; those in use close when their calls end in error or are given back.
     pub fn disconnect(&self) {
-        self.lock().idle.clear();
+        let mut lanes = self.lock();
+        lanes.idle.clear();
+        lanes.pipes.iter().for_each(|pipe| pipe.break_off());
+        lanes.is_whole();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Lanes<R::Stream>> {
@@ -258,8 +272,7 @@ impl<R: Runtime> Caller<R> {
         let body = request.to_bytes();
         let slot = self.begin_change::<O>().await;
         let sequence = slot.as_ref().map_or(Sequence::default(), |slot| slot.sequence);
-        let call =
-            Call { server, principal, sequence, patience, operation: O::CODE, reply_bytes: 0 };
+        let call = Call::new::<O>(server, principal, sequence, patience);
         let reply = self.repeat(&call, |_| body.clone(), &mut Data::default()).await;
         drop(slot);
         decoded::<O>(server, reply?)
@@ -276,8 +289,7 @@ impl<R: Runtime> Caller<R> {
         let body = request.to_bytes();
         let slot = self.begin_change::<O>().await;
         let sequence = slot.as_ref().map_or(Sequence::default(), |slot| slot.sequence);
-        let call =
-            Call { server, principal, sequence, patience, operation: O::CODE, reply_bytes: 0 };
+        let call = Call::new::<O>(server, principal, sequence, patience);
         let reply = self.repeat_told(&call, |_| body.clone(), &mut Data::default()).await?;
         drop(slot);
         let leased_ms = reply.header.timeout_ms;
@@ -285,6 +297,25 @@ impl<R: Runtime> Caller<R> {
             OK => Ok(Told { outcome: Ok(decoded::<O>(server, reply)?), leased_ms }),
             status => Ok(Told { outcome: Err(status), leased_ms }),
         }
+    }
+
+    /// The like as [`Self::transfer`] for many small ones at once: those that move `together` share a connection to
+    /// each daemon and do not wait for one another. What has more than 64 KiB of data goes as ever; requests
+    /// themselves must be short.
+    pub async fn transfer_pipelined<O: Operation>(
+        &self,
+        server: &Server<R>,
+        principal: &Principal,
+        shown: &Shown,
+        make: impl Fn(Access) -> O,
+        data: &mut Data<'_, '_>,
+        Pipelined { patience, together }: Pipelined,
+    ) -> Result<Moved<O::Reply>, CallError> {
+        let call = Call::new::<O>(server, principal, Sequence::default(), patience);
+        let together = data.fits_a_pipe().then_some(together);
+        let call =
+            Call { reply_bytes: REPLY_BYTES_WITH_DATA, shown: Some(shown), together, ..call };
+        self.transfer_by(&call, make, data).await
     }
 
     /// Moves file data under a capability. `make` builds the request around the access it is given.
@@ -297,16 +328,22 @@ impl<R: Runtime> Caller<R> {
         data: &mut Data<'_, '_>,
         patience: Patience,
     ) -> Result<Moved<O::Reply>, CallError> {
-        let sequence = Sequence::default();
-        let reply_bytes = REPLY_BYTES_WITH_DATA;
-        let call = Call { server, principal, sequence, patience, operation: O::CODE, reply_bytes };
-        let build = |lane: &mut Lane<R::Stream>| {
-            let token = lane.show(shown.number, shown.version, &shown.token);
-            make(Access { number: shown.number, token }).to_bytes()
-        };
-        let deadline = self.runtime.now().after(patience.timeout);
+        let call = Call::new::<O>(server, principal, Sequence::default(), patience);
+        let call = Call { reply_bytes: REPLY_BYTES_WITH_DATA, shown: Some(shown), ..call };
+        self.transfer_by(&call, make, data).await
+    }
+
+    async fn transfer_by<O: Operation>(
+        &self,
+        call: &Call<'_, R>,
+        make: impl Fn(Access) -> O,
+        data: &mut Data<'_, '_>,
+    ) -> Result<Moved<O::Reply>, CallError> {
+        let number = call.shown.map_or(0, |shown| shown.number);
+        let build = |token| make(Access { number, token }).to_bytes();
+        let deadline = self.runtime.now().after(call.patience.timeout);
         loop {
-            match self.repeat(&call, build, data).await {
+            match self.repeat(call, build, data).await {
                 // The daemon has dropped it from its table; the lane will show it again.
                 Err(CallError::Status(Errno::ENOKEY)) if self.runtime.now() < deadline => {}
                 // Too much waits there already. It said so at once, so that we do not wait in vain.
@@ -318,7 +355,7 @@ impl<R: Runtime> Caller<R> {
                     let (bytes, boot) = (incoming.header.data_bytes as usize, incoming.boot);
                     let files = std::mem::take(&mut incoming.files);
                     return Ok(Moved {
-                        reply: decoded::<O>(server, incoming)?,
+                        reply: decoded::<O>(call.server, incoming)?,
                         bytes,
                         boot,
                         files,
@@ -332,7 +369,7 @@ impl<R: Runtime> Caller<R> {
     async fn repeat(
         &self,
         call: &Call<'_, R>,
-        build: impl Fn(&mut Lane<R::Stream>) -> Vec<u8>,
+        build: impl Fn(Option<Bytes>) -> Vec<u8>,
         data: &mut Data<'_, '_>,
     ) -> Result<Incoming, CallError> {
         let incoming = self.repeat_told(call, build, data).await?;
@@ -344,7 +381,7 @@ impl<R: Runtime> Caller<R> {
     async fn repeat_told(
         &self,
         call: &Call<'_, R>,
-        build: impl Fn(&mut Lane<R::Stream>) -> Vec<u8>,
+        build: impl Fn(Option<Bytes>) -> Vec<u8>,
         data: &mut Data<'_, '_>,
     ) -> Result<Incoming, CallError> {
         let deadline = self.runtime.now().after(call.patience.timeout);
@@ -380,9 +417,15 @@ impl<R: Runtime> Caller<R> {
         call: &Call<'_, R>,
         deadline: Instant,
         tried: bool,
-        build: impl Fn(&mut Lane<R::Stream>) -> Vec<u8>,
+        build: impl Fn(Option<Bytes>) -> Vec<u8>,
         data: &mut Data<'_, '_>,
     ) -> Result<Incoming, Trouble> {
+        if let Some(together) = call.together
+            && let Some(incoming) =
+                self.attempt_pipelined(call, deadline, together, &build, data).await?
+        {
+            return Ok(incoming);
+        }
         let mut lease = self.lane(call.server).await?;
         let lane = lease.lane.as_mut().expect("a lease holds a lane until it is dropped");
         if tried && call.sequence.is_change() && !lane.welcome().lease_kept {
@@ -394,28 +437,18 @@ impl<R: Runtime> Caller<R> {
             .principal
             .credential(self.runtime.wall_s())
             .map_err(|errno| Trouble::Final(CallError::Status(errno)))?;
-        let key = call.principal.key;
-        let mut introduced = lane.introduce(&self.runtime, key, &credential).await;
-        if let Err(LaneError::Refused(errno)) = introduced
-            && CREDENTIAL_REFUSED.contains(&errno)
-        {
-            // Its key was rolled out, or it was denied: its owner may well get another one.
-            let fresh = call.principal.instead_of(&credential);
-            let fresh = fresh.map_err(|errno| Trouble::Final(CallError::Status(errno)))?;
-            introduced = lane.introduce(&self.runtime, key, &fresh).await;
-        }
-        if let Err(error @ LaneError::Refused(Errno::EKEYREVOKED)) = introduced {
-            // What was issued in the second of a denial is denied too: the next one will do.
+        let introduced = self.introduce(call, lane, &credential).await;
+        if let Err(Trouble::Lane(LaneError::Refused(_))) = introduced {
             lease.healthy = true;
-            return Err(Trouble::Lane(error));
         }
-        let session = introduced.map_err(|error| refusal(call.server, error))?;
-        let body = build(lane);
-        let left = self.runtime.now().until(deadline);
+        let session = introduced?;
+        let token =
+            call.shown.and_then(|shown| lane.show(shown.number, shown.version, &shown.token));
+        let body = build(token);
         let header = Header {
             session,
             sequence: call.sequence,
-            timeout_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX).max(1),
+            timeout_ms: remaining_ms(&self.runtime, deadline),
             map_version: call.server.map_version.load(Ordering::Relaxed),
             ..Header::request(call.operation, 0)
         };
@@ -427,13 +460,37 @@ impl<R: Runtime> Caller<R> {
             lane.forget_shown();
         }
         if incoming.header.status == Errno::EKEYREVOKED {
-            lane.forget_session(key);
+            lane.forget_session(call.principal.key);
             lease.healthy = true;
             let _ = call.principal.instead_of(&credential);
             return Err(Trouble::Lane(LaneError::Refused(Errno::EKEYREVOKED)));
         }
         lease.healthy = true;
         Ok(incoming)
+    }
+
+    /// The number of the principal's session on a lane.
+    async fn introduce(
+        &self,
+        call: &Call<'_, R>,
+        lane: &mut Lane<R::Stream>,
+        credential: &Arc<Credential>,
+    ) -> Result<u32, Trouble> {
+        let key = call.principal.key;
+        let mut introduced = lane.introduce(&self.runtime, key, credential).await;
+        if let Err(LaneError::Refused(errno)) = introduced
+            && CREDENTIAL_REFUSED.contains(&errno)
+        {
+            // Its key was rolled out, or it was denied: its owner may well get another one.
+            let fresh = call.principal.instead_of(credential);
+            let fresh = fresh.map_err(|errno| Trouble::Final(CallError::Status(errno)))?;
+            introduced = lane.introduce(&self.runtime, key, &fresh).await;
+        }
+        introduced.map_err(|error| match error {
+            // What was issued in the second of a denial is denied too: the next one will do.
+            LaneError::Refused(Errno::EKEYREVOKED) => Trouble::Lane(error),
+            error => refusal(call.server, error),
+        })
     }
 
     /// A lane for one exchange. Broken ones are reconnected first, all of them: see the module's head.
@@ -444,12 +501,12 @@ impl<R: Runtime> Caller<R> {
                 Taken::Idle(id, lane) => (id, Some(lane)),
                 Taken::Connect(id) => (id, None),
             };
-            let mut lease = Lease { server, id, lane, healthy: false };
+            let mut lease = Lease { server, id, lane, healthy: false, is_kept: false };
             if lease.lane.is_some() {
                 return Ok(lease);
             }
             lease.lane = Some(self.connect(server, id).await?);
-            if server.lock().broken.is_empty() {
+            if server.lock().is_whole() {
                 return Ok(lease);
             }
             lease.healthy = true;
@@ -521,6 +578,41 @@ struct Call<'a, R: Runtime> {
     patience: Patience,
     operation: u16,
     reply_bytes: usize,
+    /// Whether it may change something.
+    changes: bool,
+    /// The capability that it goes by.
+    shown: Option<&'a Shown>,
+    /// With whom it shares a pipe, if it goes over one.
+    together: Option<Together>,
+}
+
+impl<'a, R: Runtime> Call<'a, R> {
+    fn new<O: Operation>(
+        server: &'a Server<R>,
+        principal: &'a Principal,
+        sequence: Sequence,
+        patience: Patience,
+    ) -> Self {
+        let (operation, changes) = (O::CODE, O::EFFECT != Effect::Query);
+        let (reply_bytes, shown, together) = (0, None, None);
+        Self {
+            server,
+            principal,
+            sequence,
+            patience,
+            operation,
+            reply_bytes,
+            changes,
+            shown,
+            together,
+        }
+    }
+}
+
+/// The time left, as a header tells it.
+fn remaining_ms(runtime: &impl Runtime, deadline: Instant) -> u32 {
+    let left = runtime.now().until(deadline);
+    u32::try_from(left.as_millis()).unwrap_or(u32::MAX).max(1)
 }
 
 enum Trouble {

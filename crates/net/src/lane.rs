@@ -106,6 +106,11 @@ impl<S: Stream> Lane<S> {
         Ok(lane)
     }
 
+    /// The connection, and the tag of its last request.
+    pub(crate) fn into_stream(self) -> (S, u64) {
+        (self.stream, self.tag)
+    }
+
     /// What the daemon said of itself.
     pub fn welcome(&self) -> &Welcome {
         &self.welcome
@@ -348,7 +353,8 @@ impl Cursor {
     }
 }
 
-fn finished(outgoing: &Outgoing<'_>, tag: u64, protect: bool) -> Header {
+/// The header of a request with what it says of body and data.
+pub(crate) fn finished(outgoing: &Outgoing<'_>, tag: u64, protect: bool) -> Header {
     let data_bytes: usize = outgoing.data.iter().map(|piece| piece.len()).sum();
     let protect = protect && data_bytes > 0;
     let pieces = || outgoing.data.iter().copied();

@@ -25,6 +25,7 @@ pub mod listener;
 pub mod loan;
 pub mod memory;
 pub mod orders;
+pub mod pipe;
 pub mod queue;
 pub mod reactor;
 pub mod runtime;

@@ -161,6 +161,18 @@ impl<'m, T> Queue<'m, T> {
         true
     }
 
+    /// Gives all operations up, and forgets all outcomes.
+    pub fn clear(&mut self) {
+        let mut installed = Installed::new(&mut self.wishes);
+        let tasks = std::mem::take(&mut self.tasks);
+        tasks.keys().for_each(|id| installed.wishes().forget(*id));
+        drop(tasks);
+        drop(installed);
+        self.fresh.clear();
+        self.done.clear();
+        self.show();
+    }
+
     /// Operations that have not ended, and outcomes that were not taken.
     pub fn len(&self) -> usize {
         self.tasks.len() + self.done.len()
@@ -266,10 +278,8 @@ impl<'m, T> Queue<'m, T> {
 
 impl<T> Drop for Queue<'_, T> {
     fn drop(&mut self) {
-        // Operations that are dropped may ask for the time, or wake one another.
-        let installed = Installed::new(&mut self.wishes);
-        self.tasks.clear();
-        drop(installed);
+        // Operations that are dropped may wake one another.
+        self.clear();
     }
 }
 

@@ -101,15 +101,11 @@ impl<R: Runtime> User<R> {
         let regions = regions(window)?;
         let wanted: usize = share.pieces.iter().map(|piece| piece.len()).sum();
         let moved = self
-            .filesystem
-            .caller()
             .transfer::<Read>(
                 iod,
-                &self.principal,
                 &file.shown(),
                 |access| Read { access, slot, regions: regions.clone() },
                 &mut Data { out: &[], into: &mut share.pieces },
-                self.filesystem.data_patience(),
             )
             .await?;
         let short = moved.bytes < wanted;

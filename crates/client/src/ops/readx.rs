@@ -50,7 +50,7 @@ impl<R: Runtime> User<R> {
         access: &Access<'_>,
         memory: &mut [&mut [u8]],
     ) -> Result<u64> {
-        if !file.flags.has(OpenFlags::READ) {
+        if !file.flags.any(OpenFlags::READ | OpenFlags::EXECUTE) {
             return Err(Errno::EBADF.into());
         }
         let room = memory.iter().map(|slice| slice.len() as u64).sum();
@@ -109,15 +109,12 @@ impl<R: Runtime> User<R> {
     ) -> Result<SlotEnd> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let moved = self
-            .filesystem
-            .caller()
+            .carrying(regions)
             .transfer::<Read>(
                 iod,
-                &self.principal,
                 &file.shown(),
                 |access| Read { access, slot, regions: regions.clone() },
                 &mut Data { out: &[], into: pieces },
-                self.filesystem.data_patience(),
             )
             .await?;
         super::read::zero_after(pieces, moved.bytes);

@@ -41,11 +41,10 @@ impl<R: Runtime> User<R> {
 
     async fn sync_slot(&self, file: &OpenFile, slot: u32) -> Result<()> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
-        let (caller, patience) = (self.filesystem.caller(), self.filesystem.data_patience());
         let make = |access| Sync { access };
         let (shown, count) = (file.shown(), file.unsynced().count(slot));
         let data = &mut Data::default();
-        let synced = caller.transfer(iod, &self.principal, &shown, make, data, patience).await?;
+        let synced = self.transfer(iod, &shown, make, data).await?;
         file.unsynced().synced(slot, count, synced.boot);
         Ok(())
     }

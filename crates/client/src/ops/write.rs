@@ -105,15 +105,11 @@ impl<R: Runtime> User<R> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let regions = regions(window)?;
         let moved = self
-            .filesystem
-            .caller()
             .transfer::<Write>(
                 iod,
-                &self.principal,
                 &file.shown(),
                 |access| Write { access, slot, regions: regions.clone(), sync },
                 &mut Data { out: &share.pieces, into: &mut [] },
-                self.filesystem.data_patience(),
             )
             .await?;
         file.unsynced().wrote(slot, moved.boot, sync);

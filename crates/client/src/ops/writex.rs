@@ -17,7 +17,7 @@ use crate::user::User;
 impl<R: Runtime> User<R> {
     /// Writes all of `memory`, in order, to `regions` of the file (writex of the HEC extensions). How many there
     /// are of each is independent; they must be as long in all, else EINVAL and nothing is written. `sync`
-    /// waits for stable storage.
+    /// waits for stable storage. EINVAL through an open for appending too: regions have places of their own.
     ///
     /// EINVAL for a file opened for appending: its writes have one place to go.
     ///
@@ -53,6 +53,9 @@ impl<R: Runtime> User<R> {
     ) -> Result<u64> {
         if !file.flags.has(OpenFlags::WRITE) {
             return Err(Errno::EBADF.into());
+        }
+        if file.flags.has(OpenFlags::APPEND) {
+            return Err(Errno::EINVAL.into());
         }
         if file.flags.has(OpenFlags::APPEND) {
             return Err(Errno::EINVAL.into());
@@ -95,15 +98,12 @@ impl<R: Runtime> User<R> {
         let whole = staged.as_deref().map(|staged| [staged]);
         let out = whole.as_ref().map_or(&share.pieces[..], |whole| &whole[..]);
         let moved = self
-            .filesystem
-            .caller()
+            .carrying(&share.regions)
             .transfer::<Write>(
                 iod,
-                &self.principal,
                 &file.shown(),
                 |access| Write { access, slot, regions: share.regions.clone(), sync },
                 &mut Data { out, into: &mut [] },
-                self.filesystem.data_patience(),
             )
             .await?;
         file.unsynced().wrote(slot, moved.boot, sync);

@@ -4,6 +4,7 @@ mod appends;
 mod concurrent;
 mod history;
 mod sequential;
+mod together;
 mod vectors;
 
 use std::time::Duration;

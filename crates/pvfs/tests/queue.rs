@@ -1,0 +1,166 @@
+//! Asynchronous operations against real daemons: one thread, hundreds on the way.
+
+mod support;
+
+use std::collections::HashSet;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pvfs_client::{Blocking, OpenFile, Outcome, Queue, Region, Transport, User, block_on};
+use pvfs_wire::attr::Striping;
+use pvfs_wire::ops::{OpenFlags, Target};
+use rustix::event::{PollFd, PollFlags, poll};
+use support::{TestCluster, pattern};
+
+const NEW: OpenFlags = OpenFlags::READ.with(OpenFlags::WRITE).with(OpenFlags::CREATE);
+
+fn below(user: &User<Blocking>, path: &str) -> Target {
+    Target::below(block_on(user.root()).unwrap(), path)
+}
+
+/// A user who goes by TCP, as from another node.
+fn distant(cluster: &TestCluster) -> User<Blocking> {
+    cluster.user_with(|options| options.transport = Transport::Tcp)
+}
+
+fn file(user: &User<Blocking>, content: &[u8]) -> Arc<OpenFile> {
+    let file = block_on(user.open_regular(below(user, "f"), NEW, 0o644, Striping::default()));
+    let file = file.unwrap();
+    block_on(user.write_at(&file, 0, content, false)).unwrap();
+    Arc::new(file)
+}
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+fn hundreds_of_reads_and_writes_are_on_the_way_from_one_thread() {
+    let cluster = TestCluster::start(3);
+    let before = threads();
+    for user in [cluster.user(), distant(&cluster)] {
+        let content = pattern(2 << 20, 5);
+        let file = file(&user, &content);
+        let mut buffers = vec![[0; 4096]; 400];
+        let news = pattern(400 * 512, 9);
+        let mut queue = Queue::new(&user).unwrap();
+        let mut expected = HashSet::new();
+        for (at, buffer) in buffers.iter_mut().enumerate() {
+            expected.insert(queue.read(&file, at as u64 * 4096, buffer));
+        }
+        for (at, piece) in news.chunks(512).enumerate() {
+            expected.insert(queue.write(&file, (4 << 20) + at as u64 * 512, piece, false));
+        }
+        assert_eq!(queue.len(), 800);
+        queue.flush();
+        assert_eq!(threads(), before, "nobody helps");
+        while let Some((ticket, outcome)) = queue.wait_any(None) {
+            assert!(expected.remove(&ticket));
+            assert!(matches!(outcome.unwrap(), Outcome::Bytes(4096 | 512)));
+        }
+        assert!(expected.is_empty());
+        drop(queue);
+        assert!(buffers.concat() == content[..400 * 4096]);
+        let mut back = vec![0; news.len()];
+        block_on(user.read_at(&file, 4 << 20, &mut back)).unwrap();
+        assert!(back == news);
+    }
+}
+
+#[test]
+fn every_kind_of_operation_ends_with_its_outcome() {
+    let cluster = TestCluster::start(2);
+    let user = cluster.user();
+    let file = file(&user, &pattern(300_000, 1));
+    let (mut large, mut pieces) = (vec![0; 200_000], vec![0; 640]);
+    let column: Vec<Region> = (0..10).map(|row| Region { offset: row * 20_000, len: 64 }).collect();
+    let mut queue = Queue::new(&user).unwrap();
+    let long = queue.read(&file, 1000, &mut large);
+    let strided = queue.readx(&file, vec![&mut pieces], column.clone());
+    let written = queue.writex(&file, vec![&[7; 640]], column, true);
+    let synced = queue.sync(&file);
+    let opened = queue.open(below(&user, "other"), NEW, 0o600, Striping::default());
+    let stat = queue.stat(below(&user, "f"), true);
+    let missing = queue.stat(below(&user, "none"), true);
+    assert!(matches!(queue.wait(long, None), Some(Ok(Outcome::Bytes(200_000)))));
+    assert!(matches!(queue.wait(strided, None), Some(Ok(Outcome::Bytes(640)))));
+    assert!(matches!(queue.wait(written, None), Some(Ok(Outcome::Bytes(640)))));
+    assert!(matches!(queue.wait(synced, None), Some(Ok(Outcome::Done))));
+    let Some(Ok(Outcome::Opened(opening))) = queue.wait(opened, None) else { panic!() };
+    assert!(opening.created);
+    let Some(Ok(Outcome::Attr(attr))) = queue.wait(stat, None) else { panic!() };
+    assert_eq!(attr.size, 300_000);
+    let error = queue.wait(missing, None).unwrap().unwrap_err();
+    assert_eq!(error.errno(), pvfs_wire::Errno::ENOENT);
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn a_program_polls_the_descriptor_among_its_own() {
+    let cluster = TestCluster::start(2);
+    let user = distant(&cluster);
+    let file = file(&user, &pattern(100_000, 1));
+    let mut buffers = vec![[0; 1000]; 50];
+    let mut queue = Queue::new(&user).unwrap();
+    for (at, buffer) in buffers.iter_mut().enumerate() {
+        queue.read(&file, at as u64 * 1000, buffer);
+    }
+    let mut ended = 0;
+    let begun = Instant::now();
+    while ended < 50 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{ended} of 50 ended");
+        let descriptor = queue.descriptor().unwrap();
+        assert!(descriptor.as_raw_fd() > 2);
+        let second = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&second)).unwrap();
+        ended += queue.wait_some(10, Some(Duration::ZERO)).len();
+    }
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn cancelled_operations_have_no_outcome_and_the_others_go_on() {
+    let cluster = TestCluster::start(2);
+    let user = distant(&cluster);
+    let file = file(&user, &pattern(100_000, 1));
+    let mut buffers = vec![[0; 500]; 60];
+    let mut queue = Queue::new(&user).unwrap();
+    let mut tickets = Vec::new();
+    for (at, buffer) in buffers.iter_mut().enumerate() {
+        tickets.push(queue.read(&file, at as u64 * 500, buffer));
+    }
+    let write = queue.write(&file, 200_000, &[1; 100], false);
+    queue.flush();
+    let cancelled = tickets.iter().step_by(3).filter(|ticket| queue.cancel(**ticket)).count();
+    queue.cancel(write);
+    let mut ended = 0;
+    while let Some((_, outcome)) = queue.wait_any(None) {
+        assert!(matches!(outcome.unwrap(), Outcome::Bytes(_)));
+        ended += 1;
+    }
+    assert!(ended >= 60 - cancelled && ended <= 61 - cancelled);
+    // The size is right, whatever became of the write.
+    drop(queue);
+    let file = Arc::into_inner(file).unwrap();
+    block_on(user.close(file)).unwrap();
+    let size = block_on(user.stat(below(&user, "f"), true)).unwrap().size;
+    assert!([100_000, 200_100].contains(&size), "{size}");
+}
+
+#[test]
+fn two_queues_of_one_user_do_not_wait_for_one_another() {
+    let cluster = TestCluster::start(1);
+    let user = distant(&cluster);
+    let file = file(&user, &pattern(10_000, 1));
+    let (mut one, mut other) = ([0; 100], [0; 100]);
+    let mut idle = Queue::new(&user).unwrap();
+    let mut busy = Queue::new(&user).unwrap();
+    let begun = Instant::now();
+    let waiting = idle.read(&file, 0, &mut one);
+    idle.flush();
+    let ticket = busy.read(&file, 0, &mut other);
+    assert!(busy.wait(ticket, Some(Duration::from_secs(10))).is_some());
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(idle.wait(waiting, Some(Duration::from_secs(10))).is_some());
+}
