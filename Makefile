@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all build quickstart stop check test bench clean
+.PHONY: all build quickstart stop check test conformance bench clean
 
 all: build
 
@@ -29,6 +29,10 @@ check:
 ## test: all tests
 test:
 	@scripts/test
+
+## conformance: a mount against our own cases, the public suites, Python's file tests and real programs; takes root
+conformance:
+	@scripts/conformance
 
 ## bench: the bars, next to the limits measured in the same run
 bench: build

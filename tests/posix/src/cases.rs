@@ -29,6 +29,7 @@ mod mkdir;
 mod mknod;
 mod open;
 mod permissions;
+mod random;
 mod rename;
 mod rmdir;
 mod space;
@@ -67,6 +68,7 @@ pub fn all() -> impl Iterator<Item = Case> {
         map::CASES,
         locks::CASES,
         execute::CASES,
+        random::CASES,
     ];
     areas.into_iter().flatten().copied()
 }

@@ -3,6 +3,8 @@
 //! ```text
 //!   runner.rs   one process per case, in a directory of its own, ended when it takes too long
 //!   cases/      an area each; a case is a function whose name is the sentence it shows
+//!   stream.rs   random operations on one file, held against an array of bytes
+//!   tree.rs     random operations on names, held against a plain directory
 //!   wants.rs    what cases say: expectations, other users, things made in passing
 //!   sys.rs      the system calls
 //! ```
@@ -13,8 +15,11 @@
 #![deny(unsafe_code)]
 
 pub mod cases;
+pub mod chance;
 pub mod runner;
+pub mod stream;
 pub mod sys;
+pub mod tree;
 pub mod wants;
 
 pub use runner::{Outcome, Table, run_case_if_asked};

@@ -154,12 +154,12 @@ fn run_in(case: &Case, own: &Path) -> Outcome {
     match status {
         Some(status) if status.success() => Outcome::Kept,
         Some(status) => Outcome::Broken(format!("{} ({status})", in_short(&words))),
-        None => Outcome::Broken(format!("{} (not over in {LIMIT:?})", in_short(&words))),
+        None => Outcome::Broken(format!("{} (not over in {:?})", in_short(&words), limit())),
     }
 }
 
 fn wait(child: &mut Child) -> Option<ExitStatus> {
-    let until = Instant::now() + LIMIT;
+    let until = Instant::now() + limit();
     let mut pause = Duration::from_millis(1);
     loop {
         if let Ok(Some(status)) = child.try_wait() {
@@ -190,8 +190,20 @@ fn spread(bytes: &[u8]) -> u64 {
 
 const CASE_FLAG: &str = "--run-this-case";
 
+/// How long a case may take. More seeds take longer.
+fn limit() -> Duration {
+    LIMIT + LIMIT_PER_SEED * seeds() as u32
+}
+
+/// How many seeds the random cases are to be run with.
+pub fn seeds() -> u64 {
+    let asked = std::env::var("PVFS_SEEDS").ok().and_then(|count| count.parse().ok());
+    asked.unwrap_or(4).min(100_000)
+}
+
 /// Far more than any case needs on a busy machine.
 const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT_PER_SEED: Duration = Duration::from_secs(20);
 
 /// Cases are mostly waiting: for daemons, for clocks, for locks.
 const AT_ONCE: usize = 4;

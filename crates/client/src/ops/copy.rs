@@ -30,6 +30,19 @@ impl<R: Runtime> User<R> {
         to: (&OpenFile, u64),
         bytes: u64,
     ) -> Result<u64> {
+        self.copy_grains(from, to, bytes, 1).await
+    }
+
+    /// The like, for a caller who keeps pages of `grain` bytes of the file written and will drop those that the
+    /// copy touches: bytes that are not of the copy may be in them too, so only whole pages are copied.
+    /// EOPNOTSUPP when there are none, or the first is not whole; a last one is whole at the end of the file.
+    pub async fn copy_grains(
+        &self,
+        from: (&OpenFile, u64),
+        to: (&OpenFile, u64),
+        bytes: u64,
+        grain: u64,
+    ) -> Result<u64> {
         let readable = from.0.flags.any(OpenFlags::READ | OpenFlags::EXECUTE);
         if !readable || !to.0.flags.has(OpenFlags::WRITE) {
             return Err(Errno::EBADF.into());
@@ -47,9 +60,25 @@ impl<R: Runtime> User<R> {
         if bytes == 0 {
             return Ok(0);
         }
+        let bytes = self.whole_grains(to, bytes, grain).await?;
         match shift(from.0, from.1, to.0, to.1) {
             Some(shift) => self.copy_in_place(from, to, bytes.min(IN_PLACE_MAX), shift).await,
             None => self.copy_through(from, to, bytes.min(THROUGH_MAX)).await,
+        }
+    }
+
+    async fn whole_grains(&self, to: (&OpenFile, u64), bytes: u64, grain: u64) -> Result<u64> {
+        let end = to.1 + bytes;
+        if !to.1.is_multiple_of(grain) {
+            return Err(Errno::EOPNOTSUPP.into());
+        }
+        let ragged = end % grain;
+        if ragged == 0 || self.size_by_iods(to.0.handle, &to.0.placement).await?.size <= end {
+            return Ok(bytes);
+        }
+        match bytes.saturating_sub(ragged) {
+            0 => Err(Errno::EOPNOTSUPP.into()),
+            whole => Ok(whole),
         }
     }
 

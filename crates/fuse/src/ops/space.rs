@@ -53,11 +53,17 @@ impl Mounted {
     ) -> Result<u64> {
         let (source, target) = (self.files.get(from.number)?, self.files.get(to.number)?);
         let (read, write) = ((&source.file, from.offset), (&target.file, to.offset));
-        let copied = wait(requester.pid, target.user.copy_range(read, write, bytes))?;
+        // The kernel then drops its pages of the range, and with them what other programs have just written
+        // to the rest of the first and the last one through maps. Those it copies by itself.
+        let copied = target.user.copy_grains(read, write, bytes, PAGE_BYTES);
+        let copied = wait(requester.pid, copied)?;
         self.nodes.wrote(target.node, to.offset + copied, target.file.last_write());
         Ok(copied)
     }
 }
+
+/// A page of the kernel's cache, or several.
+const PAGE_BYTES: u64 = 64 << 10;
 
 /// What the flags of fallocate(2) mean, and whether the file may grow. Ranges are not taken out of files or put
 /// into them: the bytes behind would all change their iods.

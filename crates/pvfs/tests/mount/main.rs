@@ -5,6 +5,7 @@ mod support;
 
 mod coherence;
 mod locks;
+mod streams;
 mod tools;
 mod trouble;
 mod two;
