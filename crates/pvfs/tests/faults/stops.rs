@@ -202,13 +202,24 @@ fn a_second_signal_ends_a_daemon_that_waits_for_a_slow_client_at_once() {
     let mut reader = Command::new(std::env::current_exe().unwrap());
     reader.args(["--ignored", "--exact", "stops::a_reader_of_large_replies"]);
     reader.env("PVFS_CONFIG", cluster.root().join("cluster.toml"));
-    let mut reader = reader.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let reader = reader.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let reader = KilledOnDrop(reader);
     // It may be stopped between two replies; mostly it is not.
-    let waited = (0..5).any(|_| waits_for(&cluster, &reader));
-    reader.kill().unwrap();
-    reader.wait().unwrap();
+    let waited = (0..5).any(|_| waits_for(&cluster, &reader.0));
+    drop(reader);
     assert!(waited, "no attempt stopped the reader in the middle of a reply");
     cluster.shell("pvfs cat pvfs:/zeros | cmp - zeros").succeeds();
+}
+
+/// A process that does not outlive its test, however that ends.
+struct KilledOnDrop(Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Reads in replies that are larger than what sockets buffer, until it is killed.

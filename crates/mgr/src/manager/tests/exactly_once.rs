@@ -1,6 +1,9 @@
 //! A change that arrives again is answered again, not run again; a crash in between does not matter.
 
 use super::*;
+use pvfs_layout::Dist;
+use pvfs_wire::ops::{Adopt, Stat};
+use pvfs_wire::token::{Capability, Holder, Rights};
 
 /// Every change there is, each on a name space that `prepare` made.
 fn every_change(world: &World) -> Vec<(&'static str, Message)> {
@@ -43,9 +46,11 @@ fn every_change(world: &World) -> Vec<(&'static str, Message)> {
         sharers: Sharers::User,
         lifetime_s: 60,
     };
+    let adopt = adopt(world);
     let one = |number: u64| Sequence { slot: 1, count: number };
     let mut all = vec![
         ("Open", message(&open, 1, 1)),
+        ("Adopt", message(&adopt, 1, 1)),
         ("OpenShared", message(&shared, 1, 1)),
         ("Mkdir", message(&Mkdir { target: name("dir2"), mode: 0o755 }, 1, 1)),
         ("Mknod", message(&Mknod { target: name("fifo"), kind, mode: 0o644, rdev: 0 }, 1, 1)),
@@ -65,6 +70,23 @@ fn every_change(world: &World) -> Vec<(&'static str, Message)> {
     ];
     all.iter_mut().for_each(|(_, message)| message.header.sequence = one(1));
     all
+}
+
+/// Taking part in an open of the file, if it is there already.
+fn adopt(world: &World) -> Adopt {
+    let stat = Stat { target: world.name("file"), follow: false, placement: true };
+    let stated = world.call(&world.client(99), 1, &stat);
+    let handle = stated.map_or(world.root(), |stated| stated.attr.handle);
+    let capability = Capability {
+        handle,
+        rights: Rights::READ,
+        dist: Dist::simple_stripe(64 << 10, 1).unwrap(),
+        holder: Holder::Session(0),
+        layout_epoch: 0,
+        expiry: u64::MAX / 2,
+    };
+    let capability = keys().sign_capability(&capability).into();
+    Adopt { handle, flags: OpenFlags::READ, capability, from_client: 5, from_open: 41, open: 51 }
 }
 
 /// A file that is open for appending, with an attribute, and an empty directory.
