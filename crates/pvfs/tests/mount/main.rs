@@ -5,6 +5,7 @@ mod support;
 
 mod coherence;
 mod locks;
+mod programs;
 mod streams;
 mod tools;
 mod trouble;
