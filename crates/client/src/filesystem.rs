@@ -30,6 +30,7 @@ pub struct Filesystem<R: Runtime> {
     numbers: AtomicU32,
     locked: Mutex<HashMap<Handle, u64>>,
     presence: Presence,
+    given_up: Mutex<Vec<u64>>,
     boards: Boards,
     cache: Cache,
 }
@@ -108,6 +109,7 @@ impl<R: Runtime> Filesystem<R> {
             numbers,
             locked,
             presence,
+            given_up: Mutex::default(),
             boards: Boards::default(),
             cache: Cache::default(),
         }))
@@ -209,6 +211,20 @@ impl<R: Runtime> Filesystem<R> {
     pub(crate) fn next_open(&self) -> u64 {
         self.presence.note(&self.caller);
         self.opens.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Nobody waits for these opens any more, and nobody knows whether they were done.
+    pub(crate) fn give_up(&self, opens: impl IntoIterator<Item = u64>) {
+        self.given_up_list().extend(opens);
+    }
+
+    /// Opens to be closed by whoever talks to the manager next.
+    pub(crate) fn take_given_up(&self) -> Vec<u64> {
+        std::mem::take(&mut *self.given_up_list())
+    }
+
+    fn given_up_list(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.given_up.lock().expect("no code panics while it holds the list")
     }
 
     /// A lock on this file was granted under the present lease.

@@ -18,7 +18,8 @@ pub struct Call<'a> {
 
 /// What is needed to answer a request later.
 pub struct Pending {
-    /// The client process, for its share of the workers.
+    /// The session, for its share of the workers; the client process where there is none. A user's processes
+    /// and mounts have sessions of their own, and a mount has one for each of its users.
     pub client: u64,
     /// Where it came from.
     pub connection: Arc<Connection>,
@@ -73,7 +74,7 @@ impl<'a> Call<'a> {
         let timeout_ms = self.request.header.timeout_ms;
         let timeout = Duration::from_millis(u64::from(timeout_ms));
         Pending {
-            client: self.request.peer.client,
+            client: self.request.session.map_or(self.request.peer.client, |session| session.id),
             connection: self.connection,
             ticket: self.request.ticket,
             expires: (timeout_ms > 0).then(|| now + timeout),

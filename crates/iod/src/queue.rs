@@ -115,6 +115,12 @@ impl<J> FairQueue<J> {
         out.into_iter().map(|(_, job)| job).collect()
     }
 
+    /// Takes out whatever waits and is `unwanted`, whoever's it is.
+    pub fn withdraw_all(&mut self, unwanted: impl Fn(&J) -> bool) -> Vec<J> {
+        let clients: Vec<u64> = self.clients.keys().copied().collect();
+        clients.into_iter().flat_map(|client| self.withdraw(client, &unwanted)).collect()
+    }
+
     /// Takes all waiting jobs out.
     pub fn clear(&mut self) -> Vec<J> {
         let entries = self.clients.values_mut();

@@ -302,9 +302,8 @@ impl Shared {
     pub fn forget(&self, peer: &Peer) {
         let Some(gone) = self.connections.remove(peer.connection) else { return };
         let of_it = |pending: &Pending| Arc::ptr_eq(&pending.connection, &gone);
-        let jobs = self
-            .board
-            .withdraw(peer.client, |job| matches!(job, Job::Request(rest) if of_it(&rest.pending)));
+        let jobs =
+            self.board.withdraw(|job| matches!(job, Job::Request(rest) if of_it(&rest.pending)));
         let waiters = self.syncs.withdraw(|waiter| of_it(&waiter.pending));
         // Their tickets answer nobody.
         drop((jobs, waiters));

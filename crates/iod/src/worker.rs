@@ -46,9 +46,9 @@ impl<J> Board<J> {
         self.lock().queue.clear()
     }
 
-    /// Takes those waiting jobs of a client off that are `unwanted`.
-    pub fn withdraw(&self, client: u64, unwanted: impl Fn(&J) -> bool) -> Vec<J> {
-        self.lock().queue.withdraw(client, unwanted)
+    /// Takes those waiting jobs off that are `unwanted`.
+    pub fn withdraw(&self, unwanted: impl Fn(&J) -> bool) -> Vec<J> {
+        self.lock().queue.withdraw_all(unwanted)
     }
 
     /// Waits until nothing waits or runs; says whether that came about in time.

@@ -18,7 +18,7 @@ mod poller;
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant as SystemInstant};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -60,6 +60,8 @@ pub struct Daemon {
     shared: Arc<Shared>,
     endpoints: Arc<[Endpoint]>,
     threads: Arc<Threads>,
+    /// Of the reactors, until they have stopped.
+    listeners: Weak<[Listener]>,
 }
 
 /// What the reactors and the daemon's handles share.
@@ -108,18 +110,25 @@ impl Daemon {
             estops: AtomicUsize::new(0),
             loads: (0..threads).map(|_| AtomicUsize::new(0)).collect(),
         });
+        let held = Arc::downgrade(&listeners);
         let (ended_sender, ended) = channel();
         for index in 0..threads {
             let reactor = Reactor::new(shared.clone(), index as u8, listeners.clone())?;
             spawn(reactor, index, ended_sender.clone())?;
         }
         let threads = Arc::new(Threads { count: threads, ended: Mutex::new(ended) });
-        Ok(Self { shared, endpoints: bound, threads })
+        Ok(Self { shared, endpoints: bound, threads, listeners: held })
     }
 
     /// Where it listens, with the ports that the kernel chose.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
+    }
+
+    /// As long as this is kept, whoever connects waits instead of being refused, also after
+    /// [`Daemon::stop`]: a refusal then means that the process has ended.
+    pub fn hold_listeners(&self) -> Option<Arc<[Listener]>> {
+        self.listeners.upgrade()
     }
 
     /// Counters.

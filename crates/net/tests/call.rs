@@ -48,6 +48,7 @@ impl Echo {
         let count = self.served.fetch_add(1, Ordering::Relaxed);
         match request.header.operation {
             StatStore::CODE => Response::done::<StatStore>(&StoreStat {
+                disk: 0,
                 total_bytes: u64::from(count),
                 free_bytes: 2,
                 available_bytes: 1,

@@ -51,6 +51,28 @@ pub trait Role {
     fn finish(&self, patience: Duration) -> Result<(), String>;
 }
 
+/// Whether a store is made first.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Make {
+    /// No: there is one.
+    No,
+    /// Yes, and then it is served.
+    AndServe,
+    /// Yes, and nothing else.
+    Only,
+}
+
+impl Make {
+    /// What the options of a command mean.
+    pub fn of(format: bool, format_only: bool) -> Self {
+        match (format, format_only) {
+            (_, true) => Self::Only,
+            (true, false) => Self::AndServe,
+            (false, false) => Self::No,
+        }
+    }
+}
+
 /// What a process needs to be a daemon.
 pub struct Process<'a> {
     /// The cluster file it was started with.
@@ -129,6 +151,8 @@ fn finish(role: &dyn Role, daemon: &Daemon, events: Receiver<Event>) -> Result<(
             }
         }
     });
+    // Whoever waits for the end of this process, `pvfs stop`, waits for the last sync too.
+    let _listening = daemon.hold_listeners();
     role.begin_stop();
     let stopped = daemon.stop(STOP_TIME);
     let finished = role.finish(SYNC_TIME);

@@ -11,6 +11,7 @@ use super::truncate::Cut;
 use crate::cache::{OwnChange, name_of, place_of};
 use crate::error::{Error, Result};
 use crate::file::{OpenFile, Registration};
+use crate::filesystem::Filesystem;
 use crate::user::User;
 
 /// A successful open.
@@ -24,6 +25,19 @@ pub struct Opening {
     pub created: bool,
     /// Whether the attributes are complete already.
     pub(crate) complete: bool,
+}
+
+/// An open whose answer is not there. Dropped so, by a deadline or by a caller who was interrupted, it is to be
+/// closed later.
+struct WaitingOpen<'a, R: Runtime> {
+    filesystem: &'a Filesystem<R>,
+    open: Option<u64>,
+}
+
+impl<R: Runtime> Drop for WaitingOpen<'_, R> {
+    fn drop(&mut self) {
+        self.filesystem.give_up(self.open);
+    }
 }
 
 impl<R: Runtime> User<R> {
@@ -56,7 +70,14 @@ impl<R: Runtime> User<R> {
         let open = self.filesystem.next_open();
         let mut own = self.begin_open(&target, flags);
         let mode = self.asked(mode);
-        let opened = self.ask(&Open { target, flags, mode, striping, open }).await?;
+        let mut waiting = WaitingOpen { filesystem: &self.filesystem, open: Some(open) };
+        let opened = self.ask(&Open { target, flags, mode, striping, open }).await;
+        if !opened.as_ref().is_err_and(|error| error.errno() == Errno::ETIMEDOUT) {
+            waiting.open = None;
+        }
+        drop(waiting);
+        let opened = opened?;
+        self.close_given_up().await;
         let truncation = opened.truncation;
         let (attr, created) = (opened.attr, opened.created);
         if flags.any(CHANGING) {
@@ -70,6 +91,19 @@ impl<R: Runtime> User<R> {
                 Err(error) => Err(self.close_failed(opening.file, error).await),
             },
             _ => Ok(opening),
+        }
+    }
+
+    /// An open that was given up may have been done after all. What was sent over the broken connection cannot
+    /// happen any more once the manager answers on another.
+    async fn close_given_up(&self) {
+        let given_up = self.filesystem.take_given_up();
+        if given_up.is_empty() {
+            return;
+        }
+        let opens = given_up.iter().map(|open| ClosedOpen { open: *open, wrote: None }).collect();
+        if self.ask(&Close { opens }).await.is_err() {
+            self.filesystem.give_up(given_up);
         }
     }
 

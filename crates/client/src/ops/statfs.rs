@@ -1,5 +1,7 @@
 //! Space: every iod is asked at once, and those that do not answer in time are named, not waited for.
 
+use std::collections::HashSet;
+
 use pvfs_net::call::{CallError, Patience, Server};
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Operation;
@@ -29,14 +31,19 @@ pub struct Unanswered {
 }
 
 impl Space {
-    /// The space of all iods that answered.
+    /// The space of all iods that answered; a disk that several of them share counts once.
     pub fn total(&self) -> StoreStat {
+        let mut counted = HashSet::new();
         let add = |sum: StoreStat, one: &StoreStat| StoreStat {
+            disk: 0,
             total_bytes: sum.total_bytes + one.total_bytes,
             free_bytes: sum.free_bytes + one.free_bytes,
             available_bytes: sum.available_bytes + one.available_bytes,
         };
-        self.iods.iter().flatten().fold(StoreStat::default(), add)
+        let disks = self.iods.iter().flatten();
+        disks
+            .filter(|stat| stat.disk == 0 || counted.insert(stat.disk))
+            .fold(StoreStat::default(), add)
     }
 }
 
@@ -104,4 +111,21 @@ async fn pair<A: Future + Unpin, B: Future + Unpin>(mut a: A, mut b: B) -> (A::O
     })
     .await;
     (left.expect("both are done"), right.expect("both are done"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(disk: u64, total_bytes: u64) -> Option<StoreStat> {
+        Some(StoreStat { disk, total_bytes, free_bytes: total_bytes / 2, available_bytes: 1 })
+    }
+
+    #[test]
+    fn a_disk_that_iods_share_counts_once() {
+        let iods = vec![stat(7, 100), stat(7, 101), None, stat(8, 1000), stat(0, 5), stat(0, 5)];
+        let space = Space { names: None, iods, unanswered: Vec::new() };
+        let total = space.total();
+        assert_eq!((total.total_bytes, total.free_bytes, total.available_bytes), (1110, 554, 4));
+    }
 }

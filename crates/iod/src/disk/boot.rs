@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs as sys;
+use sha2::{Digest, Sha256};
 
 /// The boot of an open store.
 pub(super) struct Boot {
@@ -78,6 +79,14 @@ impl Boot {
     /// Its number.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// A number of the disk: machine and device, whoever's store it is.
+    pub fn disk(&self) -> u64 {
+        let mut words = self.ground.split(' ');
+        let (Some(machine), Some(device)) = (words.next(), words.next()) else { return 0 };
+        let digest = Sha256::new().chain_update(machine).chain_update(device).finalize();
+        u64::from_le_bytes(digest[..8].try_into().expect("eight bytes"))
     }
 
     /// Something may be lost; the first time counts.
@@ -248,5 +257,10 @@ mod tests {
         let found = ground(&open()).unwrap();
         assert_eq!(found, ground(&open()).unwrap());
         assert!(found.split(' ').count() == 3, "{found}");
+        let disk = |ground: &str| begin(&dir, ground).disk();
+        assert_eq!(disk("m 8:1 5"), disk("m 8:1 6"));
+        assert_ne!(disk("m 8:1 5"), disk("m 8:2 5"));
+        assert_ne!(disk("m 8:1 5"), disk("n 8:1 5"));
+        assert_eq!(disk(""), 0);
     }
 }

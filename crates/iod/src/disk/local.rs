@@ -216,6 +216,7 @@ impl Disk for LocalDisk {
     fn space(&self) -> Result<StoreStat, Errno> {
         let space = sys::fstatvfs(&self.store.directory).map_err(errno)?;
         Ok(StoreStat {
+            disk: self.store.boot.disk(),
             total_bytes: space.f_blocks.saturating_mul(space.f_frsize),
             free_bytes: space.f_bfree.saturating_mul(space.f_frsize),
             available_bytes: space.f_bavail.saturating_mul(space.f_frsize),

@@ -173,7 +173,7 @@ impl Disk for MemoryDisk {
         let state = self.lock();
         let total_bytes = state.capacity_bytes.min(TOTAL_BYTES);
         let free_bytes = total_bytes.saturating_sub(state.used_bytes());
-        Ok(StoreStat { total_bytes, free_bytes, available_bytes: free_bytes })
+        Ok(StoreStat { disk: 0, total_bytes, free_bytes, available_bytes: free_bytes })
     }
 
     fn open_objects(&self) -> usize {

@@ -41,7 +41,7 @@ pub struct Args {
     /// Directory of the stores, on each host
     #[arg(long, value_name = "DIR", default_value = "/var/lib/pvfs", help_heading = "Hosts")]
     pub store: PathBuf,
-    /// Directory of Unix sockets, for clients on the same node as a daemon [default: none]
+    /// Directory of Unix sockets, the agent's too, for clients on the same node as a daemon [default: TCP only]
     #[arg(long, value_name = "DIR", help_heading = "Hosts")]
     pub sockets: Option<PathBuf>,
     /// Name of the file system
@@ -109,7 +109,7 @@ impl Args {
             iod_port: self.iod_port,
             store: self.store.clone(),
             sockets: self.sockets.clone(),
-            agent_socket: None,
+            agent_socket: self.sockets.as_ref().map(|dir| dir.join("agent.sock")),
         };
         recipe.cluster(path).map_err(|error| Failure::new(Exit::Usage, said_of_flags(&error)))
     }

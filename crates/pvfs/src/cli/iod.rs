@@ -3,7 +3,7 @@
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
 use crate::daemon::iod::serve;
-use crate::daemon::{threads, which_one};
+use crate::daemon::{Make, threads, which_one};
 
 /// Run an I/O daemon, in the foreground
 ///
@@ -20,6 +20,9 @@ pub struct Args {
     /// Make the store first: its directory must be empty or absent
     #[arg(long)]
     pub format: bool,
+    /// Make it and exit
+    #[arg(long, conflicts_with = "format")]
+    pub format_only: bool,
     /// Network threads [default: one for each two processors, 4 at most]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub threads: Option<u8>,
@@ -42,5 +45,6 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         (None, [only]) => only.name.clone(),
         (None, _) => return Err(which_one("iod", &cluster.iods)),
     };
-    serve(cluster, &name, args.format, threads(args.threads), context)
+    let make = Make::of(args.format, args.format_only);
+    serve(cluster, &name, make, threads(args.threads), context)
 }

@@ -3,7 +3,7 @@
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
 use crate::daemon::mgr::serve;
-use crate::daemon::{threads, which_one};
+use crate::daemon::{Make, threads, which_one};
 
 /// Run a manager, in the foreground
 ///
@@ -19,6 +19,9 @@ pub struct Args {
     /// Make the store and an empty file system in it first: its directory must be empty or absent
     #[arg(long)]
     pub format: bool,
+    /// Make it and exit
+    #[arg(long, conflicts_with = "format")]
+    pub format_only: bool,
     /// Network threads [default: one for each two processors, 4 at most]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub threads: Option<u8>,
@@ -41,5 +44,6 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         (None, [only]) => only.name.clone(),
         (None, _) => return Err(which_one("manager", &cluster.managers)),
     };
-    serve(cluster, &name, args.format, threads(args.threads), context)
+    let make = Make::of(args.format, args.format_only);
+    serve(cluster, &name, make, threads(args.threads), context)
 }

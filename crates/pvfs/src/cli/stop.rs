@@ -14,7 +14,7 @@ use crate::order::{chosen, give};
 /// Stop daemons in order
 ///
 /// They take no new opens, finish what is under way within 20 s, sync and end; the command returns
-/// when they answer nobody any more, so the last sync may take a moment longer. Mounts and programs
+/// when that is done. Mounts and programs
 /// wait, and see errors at their deadlines, until the daemons are started again. For an end at once,
 /// see `estop`.
 #[derive(clap::Args, Clone, Debug)]
@@ -41,7 +41,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     wait_until_gone(args, context)
 }
 
-/// A daemon that has finished what was under way refuses connections.
+/// A daemon refuses connections when its process has ended, and not before the last sync.
 fn wait_until_gone(args: &Args, context: &Context) -> Result<(), Failure> {
     let connected = Connected::new(context, None)?;
     let until = Instant::now() + args.timeout;

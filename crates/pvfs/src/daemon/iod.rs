@@ -10,7 +10,7 @@ use pvfs_net::buffer::Pool;
 use pvfs_net::service::Service;
 
 use super::network::Network;
-use super::{Process, Role, make_directory, run, start_logging};
+use super::{Make, Process, Role, make_directory, run, start_logging};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 
@@ -47,16 +47,19 @@ impl Role for Running {
 pub fn serve(
     cluster: Cluster,
     name: &str,
-    format: bool,
+    make: Make,
     threads: usize,
     context: &Context,
 ) -> Result<(), Failure> {
     start_logging(&cluster, context);
     let (_, described) = cluster.iod(name)?;
     let described = described.clone();
-    if format {
+    if make != Make::No {
         make_directory(&described.store)?;
         LocalDisk::format(&described.store, name).map_err(|error| store_failure(&error))?;
+    }
+    if make == Make::Only {
+        return Ok(());
     }
     let disk = LocalDisk::open(&described.store, name).map_err(|error| store_failure(&error))?;
     let pool = Pool::new();

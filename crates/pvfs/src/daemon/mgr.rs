@@ -20,7 +20,7 @@ use pvfs_wire::ops::{ClusterMap, MapIod, OrderKind};
 
 use super::iods::RemoteIods;
 use super::network::Network;
-use super::{Process, Role, make_directory, run, start_logging};
+use super::{Make, Process, Role, make_directory, run, start_logging};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 
@@ -74,13 +74,16 @@ impl Role for Running {
 pub fn serve(
     cluster: Cluster,
     name: &str,
-    make: bool,
+    make: Make,
     threads: usize,
     context: &Context,
 ) -> Result<(), Failure> {
     start_logging(&cluster, context);
     let described = cluster.manager(name)?.clone();
-    let store = open_store(&cluster, &described.store, make)?;
+    let store = open_store(&cluster, &described.store, make != Make::No)?;
+    if make == Make::Only {
+        return Ok(());
+    }
     let stop_ordered = Arc::<AtomicBool>::default();
     let network = Arc::<OnceLock<Arc<Network>>>::default();
     let (told, joined) = (stop_ordered.clone(), network.clone());
@@ -115,6 +118,9 @@ pub fn serve(
 
 fn open_store(cluster: &Cluster, path: &Path, make: bool) -> Result<Arc<DiskStore>, Failure> {
     check_place(path, make)?;
+    if make {
+        begin_format(path)?;
+    }
     let durability = match cluster.defaults.durability {
         pvfs_config::Durability::Local => Durability::Local,
         pvfs_config::Durability::Strict => Durability::Strict,
@@ -134,14 +140,51 @@ fn open_store(cluster: &Cluster, path: &Path, make: bool) -> Result<Arc<DiskStor
             ..FormatOptions::new(cluster.filesystem().id, generation, hash_key)
         };
         format(&*store, &wishes, &SystemClock::default()).map_err(|error| usage(&error))?;
+        end_format(path)?;
     }
     Ok(store)
+}
+
+/// From here to [`end_format`] the store says that it is not finished. What an interrupted attempt left
+/// goes: the directory was empty when it began.
+fn begin_format(path: &Path) -> Result<(), Failure> {
+    let failed = |error| Failure::io(&format!("cannot make a store in {}", path.display()), &error);
+    let marker = path.join(FORMATTING);
+    if marker.exists() {
+        for entry in std::fs::read_dir(path).map_err(failed)?.flatten() {
+            let name = entry.file_name();
+            if name == FORMATTING || name == "lost+found" {
+                continue;
+            }
+            let is_directory = entry.file_type().map_err(failed)?.is_dir();
+            let remove = if is_directory { std::fs::remove_dir_all } else { std::fs::remove_file };
+            remove(entry.path()).map_err(failed)?;
+        }
+    }
+    std::fs::write(&marker, "this store is being made\n").map_err(failed)?;
+    sync_directory(path).map_err(failed)
+}
+
+fn end_format(path: &Path) -> Result<(), Failure> {
+    let removed = std::fs::remove_file(path.join(FORMATTING)).and_then(|()| sync_directory(path));
+    removed.map_err(|error| Failure::io("cannot finish the new store", &error))
+}
+
+fn sync_directory(path: &Path) -> std::io::Result<()> {
+    std::fs::File::open(path)?.sync_all()
 }
 
 /// A store is made on purpose only: a manager started over a mount point whose disk is not mounted must
 /// not take the empty directory for its store, nor put one among other files.
 fn check_place(path: &Path, make: bool) -> Result<(), Failure> {
     let refused = |what| Failure::new(Exit::Usage, format!("{} {what}", path.display()));
+    match (make, path.join(FORMATTING).exists()) {
+        (true, true) => return Ok(()),
+        (false, true) => {
+            return Err(refused("was not made to the end; make it again with pvfs mgr --format"));
+        }
+        (_, false) => {}
+    }
     let exists = DiskStore::exists(path).map_err(|error| usage(&error))?;
     match (make, exists, is_empty(path)?) {
         (true, true, _) => {
@@ -202,3 +245,6 @@ fn store_failure(path: &Path, error: &dyn std::error::Error) -> Failure {
 fn usage(error: &dyn std::error::Error) -> Failure {
     Failure::new(Exit::Usage, error.to_string())
 }
+
+/// There while a store is being made, and after it was not made to the end.
+const FORMATTING: &str = "pvfs-mgr.formatting";

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::support::setup::Setup;
 use crate::support::{TestCluster, eventually};
 
 #[test]
@@ -113,4 +114,52 @@ fn help_man_completions_and_version_print() {
     cluster.shell("pvfs version --json").succeeds().json();
     cluster.shell("pvfs bench io --list --quick").succeeds().prints("tcp read 1 MiB");
     cluster.shell("pvfs bench meta --list").succeeds().prints("create");
+}
+
+#[test]
+fn stop_returns_after_the_last_sync() {
+    let cluster = TestCluster::start(2);
+    cluster.shell("head -c 20M /dev/urandom > data && pvfs cp data pvfs:/f").succeeds();
+    cluster.shell("pvfs stop io1 && grep -x \"state synced\" $ROOT/io1/pvfs-iod.boot").succeeds();
+    cluster.shell("grep -x \"state open\" $ROOT/io0/pvfs-iod.boot").succeeds();
+}
+
+#[test]
+fn stores_are_made_without_being_served_and_again_after_an_interruption() {
+    let cluster = Setup::of(1).prepare();
+    let quick = Duration::from_secs(20);
+    cluster.shell("pvfs mgr --format-only && pvfs iod --format-only").succeeds().within(quick);
+    cluster
+        .shell("pvfs mgr --format-only")
+        .fails(2)
+        .in_one_sentence()
+        .says("holds a store already");
+    cluster
+        .shell("pvfs iod --format-only")
+        .fails(2)
+        .in_one_sentence()
+        .says("holds a store already");
+    cluster.shell("pvfs mgr --format --format-only").fails(2);
+    // What a format leaves that was killed in the middle.
+    let interrupt = "touch $ROOT/mgr0/pvfs-mgr.formatting && cd $ROOT/mgr0 && truncate -s 100 *";
+    cluster.shell(interrupt).succeeds();
+    let unfinished = cluster.shell("pvfs mgr").fails(2).in_one_sentence().within(quick);
+    unfinished.says("was not made to the end");
+    cluster.shell("pvfs mgr --format-only").succeeds();
+    cluster.up();
+    cluster.shell("pvfs mkdir pvfs:/d && pvfs ls").succeeds().prints("d");
+}
+
+#[test]
+fn df_counts_a_disk_that_iods_share_once() {
+    let cluster = TestCluster::start(3);
+    let value = cluster.shell("pvfs df --json").succeeds().json();
+    assert_eq!(value["total_bytes"], value["iods"][0]["total_bytes"], "{value}");
+}
+
+#[test]
+fn genconfig_puts_the_agents_socket_with_the_others() {
+    let cluster = Setup::of(1).prepare();
+    let made = "pvfs genconfig --sockets /run/elsewhere -o made.toml && cat made.toml";
+    cluster.shell(made).succeeds().prints("/run/elsewhere/agent.sock");
 }

@@ -4,9 +4,11 @@
 mod support;
 
 mod disks;
+mod floods;
 mod hangs;
 mod keys;
 mod kills;
+mod networks;
 mod power;
 mod refusals;
 mod stops;

@@ -6,7 +6,7 @@ use pvfs_client::OpenFile;
 use pvfs_sim::{Client, Command, Settings, Victim, World, seeds};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Striping;
-use pvfs_wire::ops::{OpenFlags, Target};
+use pvfs_wire::ops::{OpenFlags, Status, Target};
 
 const SLACK: Duration = Duration::from_millis(500);
 
@@ -141,4 +141,67 @@ fn a_stuck_manager_holds_up_names_but_not_data() {
         stuck.begin(&mut world, Victim::Manager);
         world.run(Duration::from_secs(1000));
     });
+}
+
+#[test]
+fn an_open_that_was_given_up_does_not_stay_open() {
+    seeds::each("an_open_that_was_given_up_does_not_stay_open", 4, |seed| {
+        let mut world = World::new(seed, Settings::default());
+        let (client, network) = (world.client("c0"), world.network().clone());
+        world.spawn("c0", async move {
+            client.user.close(open(&client, "first", Striping::default()).await).await.unwrap();
+            // The manager hears everything and nobody hears the manager.
+            network.hold("mgr0", "c0", None);
+            let root = client.user.root().await.expect("it is known");
+            let flags = OpenFlags::CREATE | OpenFlags::READ;
+            let lost = Target::below(root, "lost");
+            let lost = client.user.open_regular(lost, flags, 0o600, Striping::default()).await;
+            assert_eq!(lost.map_err(|error| error.errno()).unwrap_err(), Errno::ETIMEDOUT);
+            network.heal("mgr0", "c0");
+            client.user.close(open(&client, "later", Striping::default()).await).await.unwrap();
+            let found = client.user.stat(Target::below(root, "lost"), false).await;
+            assert!(found.is_ok(), "the manager did it, so that there was something to close");
+            let manager = client.user.filesystem().manager();
+            let report = client.user.inquire(manager, &Status {}).await.expect("it answers");
+            let opens = report.figures.iter().find(|(name, _)| name == "opens");
+            assert_eq!(opens.map(|(_, count)| *count), Some(0));
+        });
+        world.run(Duration::from_secs(200));
+    });
+}
+
+#[test]
+fn a_clock_ten_minutes_off_keeps_its_own_node_out_and_frees_nobodys_locks() {
+    const MINUTES_NS: i64 = 60_000_000_000;
+    for error_ns in [10 * MINUTES_NS, -10 * MINUTES_NS] {
+        let mut world = World::new(7, Settings::default());
+        let (client, network) = (world.client("c0"), world.network().clone());
+        world.spawn("c0", async move {
+            let file = open(&client, "f", Striping::default()).await;
+            client.user.write_at(&file, 0, b"before", false).await.expect("the weather is fine");
+            // The manager's clock steps: whoever is there goes on, by the clock that never steps.
+            network.set_clock_error_ns("mgr0", error_ns);
+            client.sleep(Duration::from_secs(100)).await;
+            let mut bytes = [0; 6];
+            client.user.read_at(&file, 0, &mut bytes).await.expect("it is still open");
+            assert_eq!(client.user.filesystem().caller().leases_lost(), 0);
+            client.user.close(file).await.expect("it is still open");
+            network.set_clock_error_ns("mgr0", 50 * error_ns.signum() * 1_000_000_000);
+        });
+        world.run(Duration::from_secs(300));
+        world.network().set_clock_error_ns("far", -2 * error_ns * 100);
+        let (near, far) = (world.client("near"), world.client("far"));
+        world.spawn("near", async move {
+            near.user
+                .close(open(&near, "f", Striping::default()).await)
+                .await
+                .expect("50 s are fine");
+        });
+        world.spawn("far", async move {
+            let root = far.user.root().await.map_err(|error| error.errno());
+            // Sessions last twelve hours: who lives in the past has expired, who lives in the future is too early.
+            assert_eq!(root.unwrap_err(), Errno::EACCES);
+        });
+        world.run(Duration::from_secs(300));
+    }
 }

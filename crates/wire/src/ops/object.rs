@@ -50,6 +50,8 @@ record! {
     /// Space of an iod's store.
     #[derive(Copy, Default)]
     pub struct StoreStat {
+        /// The disk: equal where two iods share one. 0 when that is not known.
+        pub disk: u64,
         /// Size in bytes.
         pub total_bytes: u64,
         /// Free for the superuser.

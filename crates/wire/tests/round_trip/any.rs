@@ -301,7 +301,7 @@ records! {
     StatStore {}
     SyncNames {}
     Vouch { living, gone }
-    StoreStat { total_bytes, free_bytes, available_bytes }
+    StoreStat { disk, total_bytes, free_bytes, available_bytes }
     Session { id, uid, gid, gids, rights, issued, expiry }
     Capability { handle, rights, dist, holder, layout_epoch, expiry }
     OpenShared { target, flags, mode, striping, sharers, lifetime_s }
