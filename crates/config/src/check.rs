@@ -168,8 +168,23 @@ impl Checker<'_> {
             metadata_deadline: self.within(&table.metadata_deadline_s, DEADLINE)?,
             status_deadline: self.within(&table.status_deadline_s, DEADLINE)?,
             lease: self.within(&table.lease_s, DEADLINE)?,
+            cache_lease: self.cache_lease(&table)?,
             checksums: table.checksums,
         })
+    }
+
+    /// Whoever changes something waits for the lease of a mount that does not answer, and must not give up first.
+    fn cache_lease(&self, table: &DefaultsTable) -> Checked<Duration> {
+        let lease = self.within(&table.cache_lease_s, DEADLINE)?;
+        let deadline = table.metadata_deadline_s.get_ref().0;
+        if lease < deadline {
+            return Ok(lease);
+        }
+        let [lease, deadline] = [lease, deadline].map(format_duration);
+        self.refuse(
+            &table.cache_lease_s,
+            format!("{lease} is too long; write less than metadata_deadline_s ({deadline})"),
+        )
     }
 
     fn strip_size(&self, ssize: &Spanned<ByteSize>, iods: usize) -> Checked<ByteSize> {

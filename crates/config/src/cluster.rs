@@ -98,6 +98,8 @@ pub struct Defaults {
     pub status_deadline: Duration,
     /// How long a silent client keeps its locks and opens.
     pub lease: Duration,
+    /// How long a client that caches may believe what it was told without being heard of.
+    pub cache_lease: Duration,
     /// Whether payloads carry checksums.
     pub checksums: bool,
 }

@@ -75,6 +75,7 @@ pub(crate) struct DefaultsTable {
     pub metadata_deadline_s: Spanned<Seconds>,
     pub status_deadline_s: Spanned<Seconds>,
     pub lease_s: Spanned<Seconds>,
+    pub cache_lease_s: Spanned<Seconds>,
     pub checksums: bool,
 }
 
@@ -128,6 +129,7 @@ impl Default for DefaultsTable {
             metadata_deadline_s: seconds(10),
             status_deadline_s: seconds(3),
             lease_s: seconds(30),
+            cache_lease_s: seconds(5),
             checksums: true,
         }
     }

@@ -128,6 +128,7 @@ impl Reload {
             ("defaults.metadata_deadline_s", old.metadata_deadline, new.metadata_deadline),
             ("defaults.status_deadline_s", old.status_deadline, new.status_deadline),
             ("defaults.lease_s", old.lease, new.lease),
+            ("defaults.cache_lease_s", old.cache_lease, new.cache_lease),
         ];
         times.iter().for_each(|(key, old, new)| self.note(key, old, new, effect, reason));
         self.note("defaults.checksums", &old.checksums, &new.checksums, effect, reason);

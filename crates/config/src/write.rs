@@ -123,6 +123,12 @@ impl Text<'_> {
             &seconds(defaults.lease),
             "a silent client loses its locks and opens after",
         )?;
+        key(
+            f,
+            "cache_lease_s",
+            &seconds(defaults.cache_lease),
+            "a silent mount may believe what it caches for",
+        )?;
         key(f, "checksums", &defaults.checksums, "of payloads on the network")
     }
 

@@ -16,7 +16,7 @@
 //! 08   client u64                            version byte, seconds u64: its lease was lost, it is to be told
 //! 09   object u64, ...                       a lock, see manager/locking.rs
 //! 0a   number u64                            SharedOpen; its OpenFile is that of client `number`
-//! 0b   client u64                            version byte: it caches, and may still believe what it was told
+//! 0b   client u64                            version byte, lease in ns u64: it caches, and may believe what it was told
 //! ```
 
 /// Tag of facts about the file system.

@@ -202,6 +202,11 @@ impl Manager {
         let _ = self.more_figures.set(Box::new(figures));
     }
 
+    /// Changes how long clients may believe what they cache, for those who begin to.
+    pub fn set_cache_lease(&self, lease: std::time::Duration) {
+        self.caches().set_lease(u64::try_from(lease.as_nanos()).unwrap_or(u64::MAX));
+    }
+
     /// Goes over to other keys, after the key file has changed.
     pub fn set_keys(&self, keys: KeyRing) {
         *self.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);

@@ -12,7 +12,7 @@ use super::{Footprint, Key};
 /// How long leases last, and how much a client may hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// From one poll on.
+    /// From one poll to the end, for leases that begin.
     pub lease_ns: u64,
     /// Keys that one client holds; the oldest are recalled beyond that.
     pub keys_max: usize,
@@ -48,6 +48,8 @@ pub struct Leases<A, P> {
 struct Client<P> {
     /// The number of its lease; 0 for one from before a restart, which holds whatever it held then.
     lease: u64,
+    /// How long each poll renews it for.
+    lease_ns: u64,
     until_ns: u64,
     /// The number of its last recall.
     number: u64,
@@ -124,10 +126,11 @@ impl<A, P> Default for Due<A, P> {
 }
 
 impl<P> Client<P> {
-    fn new(lease: u64, until_ns: u64) -> Self {
+    fn new(lease: u64, lease_ns: u64, now_ns: u64) -> Self {
         Self {
             lease,
-            until_ns,
+            lease_ns,
+            until_ns: end_of_lease(lease_ns, now_ns),
             number: 0,
             delivered: 0,
             queue: VecDeque::new(),
@@ -137,6 +140,10 @@ impl<P> Client<P> {
             waits: BTreeSet::new(),
             poll: None,
         }
+    }
+
+    fn lease_ms(&self) -> u32 {
+        u32::try_from(self.lease_ns / 1_000_000).unwrap_or(u32::MAX)
     }
 
     fn recall(&mut self, recall: Recall) -> u64 {
@@ -169,6 +176,16 @@ impl<A, P> Leases<A, P> {
             begun: 0,
             committed: 0,
         }
+    }
+
+    /// Leases that begin from now on last so long.
+    pub fn set_lease(&mut self, lease_ns: u64) {
+        self.limits.lease_ns = lease_ns;
+    }
+
+    /// How long leases last that begin now.
+    pub fn lease_ns(&self) -> u64 {
+        self.limits.lease_ns
     }
 
     /// Whether nobody caches, so that nothing has to be noted.
@@ -208,9 +225,8 @@ impl<A, P> Leases<A, P> {
     }
 
     /// This client held a lease when the manager last ran, and may believe in it for as long as that lasts.
-    pub fn remember(&mut self, client: u64, now_ns: u64) {
-        let until_ns = self.end_of_lease(now_ns);
-        self.clients.insert(client, Client::new(0, until_ns));
+    pub fn remember(&mut self, client: u64, lease_ns: u64, now_ns: u64) {
+        self.clients.insert(client, Client::new(0, lease_ns, now_ns));
         self.restarted.insert(client);
     }
 
@@ -224,9 +240,8 @@ impl<A, P> Leases<A, P> {
             self.changes.begin_after(self.begun);
         }
         let lease = self.number();
-        let until_ns = self.end_of_lease(now_ns);
-        let mut new = Client::new(lease, until_ns);
-        due.polls.push((ticket, new.reply(self.lease_ms())));
+        let mut new = Client::new(lease, self.limits.lease_ns, now_ns);
+        due.polls.push((ticket, new.reply(new.lease_ms())));
         self.clients.insert(client, new);
     }
 
@@ -242,7 +257,6 @@ impl<A, P> Leases<A, P> {
         if request.lease == 0 {
             return Polled::Begins(ticket);
         }
-        let (until_ns, lease_ms) = (self.end_of_lease(now_ns), self.lease_ms());
         let known = self.clients.get_mut(&client).filter(|known| known.lease == request.lease);
         let Some(known) = known else {
             let lost = Recalled { lease: 0, number: 0, lease_ms: 0, recalls: Vec::new() };
@@ -260,8 +274,9 @@ impl<A, P> Leases<A, P> {
         }
         // Who does not let go of what was recalled does not gain time by asking.
         let renews = request.acknowledged >= known.delivered;
+        let lease_ms = known.lease_ms();
         if renews {
-            known.until_ns = until_ns;
+            known.until_ns = end_of_lease(known.lease_ns, now_ns);
         }
         let renewed_ms = if renews { lease_ms } else { 0 };
         let wait_ns = u64::from(request.wait_ms.min(lease_ms / 3)) * 1_000_000;
@@ -504,7 +519,7 @@ impl<A, P> Leases<A, P> {
                 known.leaving_keys.insert(key);
             }
         }
-        self.lease_ms()
+        known.lease_ms()
     }
 
     fn acknowledge(&mut self, client: u64, number: u64, due: &mut Due<A, P>) {
@@ -564,19 +579,15 @@ impl<A, P> Leases<A, P> {
         }
     }
 
-    /// A little longer than what the client is told: clocks do not run equally fast.
-    fn end_of_lease(&self, now_ns: u64) -> u64 {
-        now_ns.saturating_add(self.limits.lease_ns).saturating_add(self.limits.lease_ns >> 6)
-    }
-
-    fn lease_ms(&self) -> u32 {
-        u32::try_from(self.limits.lease_ns / 1_000_000).unwrap_or(u32::MAX)
-    }
-
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
+}
+
+/// A little longer than what the client is told: clocks do not run equally fast.
+fn end_of_lease(lease_ns: u64, now_ns: u64) -> u64 {
+    now_ns.saturating_add(lease_ns).saturating_add(lease_ns >> 6)
 }
 
 /// Recalls in one reply, so that it fits into a message with names of 255 bytes.

@@ -279,8 +279,8 @@ fn a_group_that_is_not_committed_leaves_nothing() {
 #[test]
 fn after_a_restart_all_who_cached_are_waited_for() {
     let mut world = World::new(100);
-    world.leases.remember(1, world.now_ns);
-    world.leases.remember(2, world.now_ns);
+    world.leases.remember(1, 5 * SECOND, world.now_ns);
+    world.leases.remember(2, 5 * SECOND, world.now_ns);
     world.change(3, X, "changed");
     world.query(3, &[X], "seen");
     world.query(3, &[Y], "other");
@@ -297,6 +297,20 @@ fn after_a_restart_all_who_cached_are_waited_for() {
     let mut answered = world.take_answered();
     answered.sort_unstable();
     assert_eq!(answered, ["changed", "other", "repeated", "seen"]);
+}
+
+#[test]
+fn a_lease_lasts_as_long_as_when_it_began() {
+    let mut world = World::new(100);
+    let one = world.client(1);
+    world.leases.set_lease(60 * SECOND);
+    world.pass(1.1);
+    assert_eq!(world.told(1).lease_ms, 5000);
+    world.poll(1, one, 0);
+    assert_eq!(world.pass(5.2), [1]);
+    let mut due: Due<&'static str, u64> = Due::default();
+    world.leases.begin(1, 1, world.now_ns, &mut due);
+    assert_eq!(due.polls[0].1.lease_ms, 60_000);
 }
 
 #[test]

@@ -176,9 +176,11 @@ impl Group<'_, '_> {
     /// Notes that the client caches, so that the next manager waits for it.
     pub(super) fn begin_lease(&mut self, request: &Pending) -> Result<Fate, Errno> {
         Recalls::from_bytes(&request.body).map_err(|_| Errno::EPROTO)?;
+        let lease_ns = self.manager.caches().lease_ns();
+        let record = [&[VERSION][..], &lease_ns.to_le_bytes()].concat();
         let key = keys::caching(request.peer.client);
-        if self.tx.get(&key)?.is_none() {
-            self.tx.put(key, [VERSION]);
+        if self.tx.get(&key)?.as_ref() != Some(&record) {
+            self.tx.put(key, record);
         }
         Ok(Fate::BeginLease)
     }
@@ -202,8 +204,11 @@ impl Group<'_, '_> {
 /// Learns from the store who cached something before a restart.
 pub fn restore(view: &dyn View, caches: &mut Caches, now_ns: u64) -> Result<(), Errno> {
     for entry in view.scan_prefix(&[keys::CACHING]) {
-        let client = keys::first_number(&entry?.0).ok_or(Errno::EIO)?;
-        caches.remember(client, now_ns);
+        let (key, record) = entry?;
+        let client = keys::first_number(&key).ok_or(Errno::EIO)?;
+        let lease_ns = record.strip_prefix(&[VERSION]).and_then(|bytes| bytes.try_into().ok());
+        let lease_ns = u64::from_le_bytes(lease_ns.ok_or(Errno::EIO)?);
+        caches.remember(client, lease_ns, now_ns);
     }
     Ok(())
 }

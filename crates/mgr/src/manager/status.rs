@@ -96,6 +96,11 @@ impl Manager {
         figures.push(("clients", clients.count() as u64));
         figures.push(("clients_without_connection", clients.gone_count() as u64));
         drop(clients);
+        let caches = self.caches();
+        figures.push(("clients_caching", caches.client_count() as u64));
+        figures.push(("cached_keys", caches.key_count() as u64));
+        figures.push(("answers_held", caches.hold_count() as u64));
+        drop(caches);
         figures.push(("requests_parked", self.parked.count() as u64));
         figures.push(("requests_in_line", self.line.len() as u64));
         figures.extend(self.figures.list());

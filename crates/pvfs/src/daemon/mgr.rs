@@ -54,6 +54,7 @@ impl Role for Running {
     }
 
     fn reload(&self, cluster: &Cluster) {
+        self.manager.set_cache_lease(cluster.defaults.cache_lease);
         let fresh = policy(cluster);
         self.manager.change_policy(|policy| {
             // What the iods told of their space stays.
@@ -88,6 +89,7 @@ pub fn serve(
     let network = Arc::<OnceLock<Arc<Network>>>::default();
     let (told, joined) = (stop_ordered.clone(), network.clone());
     let lease_ns = cluster.defaults.lease.as_nanos() as u64;
+    let running_lease = cluster.defaults.cache_lease;
     let options = Options {
         name: name.to_owned(),
         terms: Terms { lease_ns, restart_ns: 10 * lease_ns, ..Terms::default() },
@@ -103,6 +105,7 @@ pub fn serve(
     let ring = key_ring(&cluster).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
     let manager = Manager::new(options, store.clone(), ring)
         .map_err(|error| store_failure(&described.store, &error))?;
+    manager.set_cache_lease(running_lease);
     let manager = Arc::new(manager);
     let iods: Arc<dyn Iods> = Arc::new(RemoteIods::new(&cluster)?);
     let _background = Background::start(&manager, &iods)
