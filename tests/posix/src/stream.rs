@@ -9,6 +9,7 @@
 //! A file with several names, on several mounts, is closed on the one before it is opened on the next, which is
 //! when a mount that caches promises to see what others did.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use crate::chance::Chance;
@@ -44,15 +45,17 @@ pub fn run(seed: u64, names: &[String], steps: usize) {
     }
 }
 
-/// Runs operations on bytes `start..end` of a file that is there and longer, while others use the rest.
-pub fn run_on_part(seed: u64, name: &str, start: usize, end: usize, steps: usize) {
+/// Runs operations on bytes of a file that is there and longer, while others use the rest. `anew` also closes and
+/// opens it in between.
+pub fn run_on_part(seed: u64, name: &str, part: Range<usize>, anew: bool, steps: usize) {
+    let Range { start, end } = part;
     let names = [name.to_owned()];
     let file = open(name, O_RDWR, 0).expect("the file is there");
     let (chance, story) = (Chance::new(seed), Vec::new());
     let model = vec![0; end];
     let mut stream = Stream { names: &names, current: 0, chance, file, model, story, start, end };
     for _ in 0..steps {
-        stream.step_on_part();
+        stream.step_on_part(anew);
     }
     stream.compare(start, end - start);
 }
@@ -78,7 +81,7 @@ impl Stream<'_> {
         assert_eq!(size, self.model.len(), "the size, after {}", self.told());
     }
 
-    fn step_on_part(&mut self) {
+    fn step_on_part(&mut self, anew: bool) {
         match self.chance.below(10) {
             0..3 => self.write(),
             3..5 => self.read(),
@@ -86,7 +89,8 @@ impl Stream<'_> {
             6 => self.zero(),
             7 => self.copy(),
             8 => self.map_write(),
-            _ => self.reopen(),
+            _ if anew => self.reopen(),
+            _ => self.map_read(),
         }
     }
 

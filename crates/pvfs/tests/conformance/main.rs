@@ -20,6 +20,12 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("space/punching_gives_space_back", "the same; the iods do give it back"),
 ];
 
+/// What a mount does otherwise now and then, and why.
+const AT_TIMES: &[(&str, &str)] = &[(
+    "random/and_also_while_they_close_and_open_it",
+    "an open drops the kernel's pages of a file that is written, and a page read again before a write that is on its way is old",
+)];
+
 fn main() -> ExitCode {
     run_case_if_asked();
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
@@ -37,7 +43,8 @@ fn main() -> ExitCode {
     }
     let broken = table.broken(1);
     for (case, why) in &broken {
-        if !DIFFERENT.iter().any(|known| case.starts_with(known.0)) {
+        let known = DIFFERENT.iter().chain(AT_TIMES).any(|known| case.starts_with(known.0));
+        if !known {
             complaints.push(format!("{case} is broken on the mount: {why}"));
         }
     }

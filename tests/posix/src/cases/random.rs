@@ -8,6 +8,7 @@ cases! { "random"
     any [
         a_file_is_an_array_of_bytes,
         a_file_is_an_array_of_bytes_to_several_processes_at_once,
+        and_also_while_they_close_and_open_it,
         names_are_what_they_are_in_a_plain_directory,
     ]
     root []
@@ -27,6 +28,14 @@ fn a_file_is_an_array_of_bytes() {
 
 /// Parts that end inside strips and pages: what one does to its own never shows in another's.
 fn a_file_is_an_array_of_bytes_to_several_processes_at_once() {
+    several_processes(false);
+}
+
+fn and_also_while_they_close_and_open_it() {
+    several_processes(true);
+}
+
+fn several_processes(anew: bool) {
     for seed in seeds() {
         eprintln!("seed {seed}");
         let open_file = file("f", b"");
@@ -36,7 +45,8 @@ fn a_file_is_an_array_of_bytes_to_several_processes_at_once() {
             .windows(2)
             .map(|part| {
                 let (start, end) = (part[0], part[1]);
-                child(move || stream::run_on_part(seed * 7 + start as u64, "f", start, end, 120))
+                let seed = seed * 7 + start as u64;
+                child(move || stream::run_on_part(seed, "f", start..end, anew, 120))
             })
             .collect();
         workers.into_iter().for_each(Child::succeeds);
