@@ -277,7 +277,8 @@ impl<S: Stream> Drop for Place<S> {
         } else {
             state.exchanges.remove(&self.tag);
         }
-        if state.leader == Some(self.tag) {
+        // Without a leader somebody was called to lead, and that may have been this one.
+        if state.leader.is_none_or(|leader| leader == self.tag) {
             state.leader = None;
             state.wake_any();
         }

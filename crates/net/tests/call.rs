@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 use pvfs_layout::Regions;
 use pvfs_net::blocking::{Blocking, block_on};
 use pvfs_net::buffer::Pool;
-use pvfs_net::call::{CallError, Caller, Data, Patience, Principal, Server, Shown};
+use pvfs_net::call::{CallError, Caller, Data, Patience, Pipelined, Principal, Server, Shown};
 use pvfs_net::endpoint::Endpoint;
 use pvfs_net::gate::{Doorman, Limits, Rules, Security};
+use pvfs_net::pipe::Together;
+use pvfs_net::queue::Queue;
 use pvfs_net::reactor::Daemon;
 use pvfs_net::runtime::all;
 use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
@@ -224,4 +226,37 @@ fn many_threads_and_many_calls_at_once_share_the_lanes() {
     let calls = (0..100).map(|_| caller.call(&server, &principal, &StatStore {}, PATIENT));
     let answered = block_on(all(calls));
     assert!(answered.iter().all(Result::is_ok));
+}
+
+/// Whoever leads a pipe, or has just been called to, may be given up: then another must.
+#[test]
+fn exchanges_that_share_a_pipe_end_whichever_of_them_are_given_up() {
+    let secret = [5; 32];
+    let daemon = start(Echo::default(), secret, &any_port());
+    let server = Server::new("echo", daemon.endpoints().to_vec());
+    let (caller, principal) = (Caller::new(Blocking, 1, "test", false), principal(secret));
+    let shown = Shown { number: 1, version: 1, token: b"token".into() };
+    let patience = Patience { timeout: Duration::from_secs(30), insist: true };
+    let how = Pipelined { patience, together: Together::new() };
+    let read = async |bytes: u64| {
+        let mut buffer = vec![0; bytes as usize];
+        let regions = Regions::contiguous(0, bytes).unwrap();
+        let make = |access| Read { access, slot: 0, regions: regions.clone() };
+        let mut pieces = [&mut buffer[..]];
+        let data = &mut Data { out: &[], into: &mut pieces };
+        let moved = caller.transfer_pipelined(&server, &principal, &shown, make, data, how);
+        moved.await.map(|moved| moved.bytes as u64)
+    };
+    // The connection is there, so that a flush sends and nothing is received before all are given up.
+    assert_eq!(block_on(read(9)), Ok(9));
+    for kept in [0, 1, 7, 15] {
+        let mut queue = Queue::new().unwrap();
+        let tickets: Vec<_> = (0..16u64).map(|at| queue.submit(read(at + 1))).collect();
+        queue.flush();
+        for (at, ticket) in tickets.iter().enumerate() {
+            assert!(at == kept || queue.cancel(*ticket));
+        }
+        let outcome = queue.wait(tickets[kept], Some(Duration::from_secs(10)));
+        assert_eq!(outcome, Some(Ok(kept as u64 + 1)), "of sixteen, number {kept} was kept");
+    }
 }
