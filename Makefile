@@ -38,6 +38,7 @@ conformance:
 bench: build
 	target/release/pvfs bench io --quick
 	target/release/pvfs bench meta --quick
+	target/release/pvfs bench parallel --quick
 
 clean:
 	$(CARGO) clean

@@ -1,7 +1,7 @@
 //! `pvfs bench`: what this file system reaches, next to what the machine allows, in one run.
 //!
 //! ```text
-//!   row       one name and its figures: what io, meta and memory produce, tables and JSON show
+//!   row       one name and its figures: what io, meta, parallel and memory produce, tables and JSON show
 //!   compare   product and limit take turns (A B A B ...), medians
 //!     crew    clients: threads that each repeat one operation for a while
 //!     cpu     processor time of this process and of the daemons
@@ -23,6 +23,7 @@ pub mod limit;
 pub mod memory;
 pub mod meta;
 pub mod mount;
+pub mod parallel;
 pub mod place;
 pub mod row;
 pub mod testbed;

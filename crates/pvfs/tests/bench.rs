@@ -69,6 +69,29 @@ fn rows_of_meta_have_figures_and_are_recorded() {
     assert_eq!(left_behind(&place), 0);
 }
 
+/// One row of each kind.
+#[test]
+fn rows_of_parallel_compare_a_call_with_the_loop_it_stands_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().to_str().unwrap();
+    for name in [
+        "readx 64 B column of 1024 rows",
+        "writex 16 regions of 256 KiB",
+        "openg 90 clients create depth 8",
+        "getdents_plus_lite of 5000 files",
+        "read 4 KiB 16 outstanding",
+    ] {
+        let wanted = ["--quick", "--runs", "1", "--rows", name, "--json", "--dir", place];
+        let output = bench(&[&["parallel"], &wanted[..]].concat());
+        let rows = rows(&output);
+        assert_eq!(names(&rows), [name]);
+        let [value, limit, ratio] =
+            ["value", "limit", "ratio"].map(|key| rows[0][key].as_f64().unwrap());
+        assert!(value > 0.0 && limit > 0.0 && (ratio - limit / value).abs() < 1e-9, "{rows:?}");
+    }
+    assert_eq!(left_behind(directory.path()), 0);
+}
+
 #[test]
 fn a_pattern_without_rows_is_wrong_usage() {
     let output = bench(&["io", "--rows", "carrier pigeon"]);

@@ -1,5 +1,8 @@
 //! Asynchronous operations against real daemons: one thread, hundreds on the way.
 
+#[allow(dead_code, reason = "the example's main is not the test's")]
+#[path = "../../client/examples/parallel.rs"]
+mod example;
 mod support;
 
 use std::collections::HashSet;
@@ -163,4 +166,10 @@ fn two_queues_of_one_user_do_not_wait_for_one_another() {
     assert!(busy.wait(ticket, Some(Duration::from_secs(10))).is_some());
     assert!(begun.elapsed() < Duration::from_secs(10));
     assert!(idle.wait(waiting, Some(Duration::from_secs(10))).is_some());
+}
+
+#[test]
+fn the_example_of_the_parallel_interfaces_runs() {
+    let cluster = TestCluster::start(3);
+    example::tour(&cluster.user()).unwrap();
 }

@@ -39,9 +39,7 @@ pub enum Error {
     #[error("interrupted; nothing is left behind")]
     Interrupted,
     /// Nothing to do.
-    #[error(
-        "no row has a name with \"{0}\" in it; see pvfs bench io --list and pvfs bench meta --list"
-    )]
+    #[error("no row has a name with \"{0}\" in it; see --list of pvfs bench io, meta and parallel")]
     NoRow(String),
     /// A figure came out that cannot be.
     #[error("{0}")]

@@ -4,6 +4,7 @@ pub mod bare_server;
 pub mod io;
 pub mod meta;
 pub mod mounted;
+pub mod parallel;
 
 use crate::bench::testbed::Testbed;
 use crate::bench::{self, Effort, Row, row};
@@ -35,13 +36,14 @@ pub struct Args {
 pub enum What {
     Io(io::Args),
     Meta(meta::Args),
+    Parallel(parallel::Args),
     #[command(hide = true)]
     BareServer(bare_server::Args),
     #[command(hide = true)]
     Mounted(mounted::Args),
 }
 
-/// What both kinds take.
+/// What all kinds take.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Wishes {
     /// Fewer rows and shorter turns: done within a minute
@@ -149,15 +151,17 @@ impl From<bench::Error> for Failure {
 
 const EXAMPLES: &str = "\
 Examples:
-  Both kinds, within a minute each:
+  Every kind, within a minute each:
     pvfs bench io --quick
-    pvfs bench meta --quick";
+    pvfs bench meta --quick
+    pvfs bench parallel --quick";
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     match &args.what {
         What::Io(args) => io::run(args, context),
         What::Meta(args) => meta::run(args, context),
+        What::Parallel(args) => parallel::run(args, context),
         What::BareServer(args) => bare_server::run(args),
         What::Mounted(args) => mounted::run(args, context),
     }
