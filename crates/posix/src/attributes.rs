@@ -3,6 +3,7 @@
 use std::os::fd::RawFd;
 
 use pvfs_client::block_on;
+use pvfs_wire::Errno;
 use pvfs_wire::attr::Attr;
 use pvfs_wire::ops::{AccessBits, SetAttr, SetTime, Target};
 
@@ -75,11 +76,17 @@ impl Process {
 
     /// utimensat(2)
     pub fn set_times(&self, at: At, path: &[u8], follow: bool, times: Times) -> Reach<()> {
+        if times == Times::default() {
+            return self.stat(at, path, follow).map(drop);
+        }
         self.change(at, path, follow, Changes { times, ..Changes::default() })
     }
 
     /// futimens(3)
     pub fn set_times_open(&self, fd: RawFd, times: Times) -> Reach<()> {
+        if times == Times::default() {
+            return self.stat_open(fd).map(drop);
+        }
         self.change_open(fd, Changes { times, ..Changes::default() })
     }
 
@@ -91,6 +98,9 @@ impl Process {
 
     fn change_open(&self, fd: RawFd, changes: Changes) -> Reach<()> {
         let description = self.description(fd)?;
+        if description.record.path_only {
+            return Err(Errno::EBADF.into());
+        }
         let user = self.user()?;
         let target = Target::object(description.record.handle);
         Ok(block_on(user.set_attr_known(changes.of(target, false))).map(drop)?)

@@ -3,10 +3,10 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use pvfs_client::block_on;
+use pvfs_client::{Seek, block_on};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::FileKind;
-use pvfs_wire::ops::Target;
+use pvfs_wire::ops::{Allocation, Target};
 use rustix::fs::OFlags;
 
 use crate::description::Description;
@@ -81,15 +81,13 @@ impl Process {
             }
             From::End => self.size(&description)?,
             From::Data | From::Hole => {
-                let size = self.size(&description)?;
                 let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
-                if offset >= size {
-                    return Err(Errno::ENXIO.into());
-                }
-                // All of a file counts as data, with a hole after its end.
-                let position = if from == From::Data { offset } else { size };
-                description.shared.set_position(position);
-                return Ok(position);
+                let what = if from == From::Data { Seek::Data } else { Seek::Hole };
+                let found = self.with_own(&description, false, |own| {
+                    block_on(own.user.seek(&own.file, what, offset))
+                })?;
+                description.shared.set_position(found);
+                return Ok(found);
             }
         };
         let position = base.checked_add_signed(offset).filter(|at| i64::try_from(*at).is_ok());
@@ -127,13 +125,58 @@ impl Process {
         })
     }
 
-    /// fallocate(2) without flags: makes the file at least that long.
-    pub fn extend(&self, fd: RawFd, end: u64) -> Reach<()> {
+    /// fallocate(2): sets space aside or gives it back; the file grows only if `grow`.
+    pub fn allocate(
+        &self,
+        fd: RawFd,
+        how: Allocation,
+        (offset, bytes): (u64, u64),
+        grow: bool,
+    ) -> Reach<()> {
         let description = self.writable(fd)?;
-        if self.size(&description)? < end {
-            self.truncate_open(fd, end)?;
+        self.with_own(&description, false, |own| {
+            block_on(own.user.allocate(&own.file, how, offset, bytes, grow))
+        })
+    }
+
+    /// copy_file_range(2) between files of ours. Offsets that are given are used instead of the positions, which
+    /// then stay.
+    pub fn copy(
+        &self,
+        from: (RawFd, Option<u64>),
+        to: (RawFd, Option<u64>),
+        bytes: u64,
+    ) -> Reach<u64> {
+        let (source, target) = (self.readable(from.0)?, self.writable(to.0)?);
+        if target.flags().contains(OFlags::APPEND) {
+            return Err(Errno::EBADF.into());
         }
-        Ok(())
+        // In an order that is the same for all, so that two copies never wait for each other.
+        let (first, second) = match source.identity <= target.identity {
+            true => (&source, &target),
+            false => (&target, &source),
+        };
+        let moves = |description: &Description| {
+            description.identity == source.identity && from.1.is_none()
+                || description.identity == target.identity && to.1.is_none()
+        };
+        let _first = if moves(first) { Some(first.shared.hold()?) } else { None };
+        let is_one = first.identity == second.identity;
+        let _second = if moves(second) && !is_one { Some(second.shared.hold()?) } else { None };
+        let from_offset = from.1.unwrap_or_else(|| source.shared.position());
+        let to_offset = to.1.unwrap_or_else(|| target.shared.position());
+        let read = self.own(&source, false)?;
+        let copied = self.with_own(&target, false, |write| {
+            let ends = ((&*read.file, from_offset), (&*write.file, to_offset));
+            block_on(write.user.copy_range(ends.0, ends.1, bytes))
+        })?;
+        if from.1.is_none() {
+            source.shared.set_position(from_offset + copied);
+        }
+        if to.1.is_none() {
+            target.shared.set_position(to_offset + copied);
+        }
+        Ok(copied)
     }
 
     /// fsync(2), also of a directory.

@@ -53,6 +53,6 @@ pub use errno::{Reach, Stop, program_errno};
 pub use locks::{Conflict, Family, Wanted};
 pub use paths::{At, Prefix};
 pub use process::Process;
-pub use runtime::Apart;
+pub use runtime::{Apart, lowest};
 pub use settings::{PREFIX, PREFIX_VARIABLE, Settings, TAB_VARIABLE};
 pub use xattrs::Object;

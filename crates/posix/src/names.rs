@@ -13,9 +13,9 @@ use crate::runtime::Apart;
 impl Process {
     /// mkdirat(2)
     pub fn make_directory(&self, at: At, path: &[u8], mode: u32) -> Reach<()> {
-        let mode = mode & 0o7777 & !self.umask();
+        let (mode, umask) = (mode & 0o7777, self.umask());
         self.reach(at, path, false, |user, spot| {
-            block_on(user.mkdir(spot.target(), mode)).map(drop)
+            block_on(user.masked(umask).mkdir(spot.target(), mode)).map(drop)
         })
     }
 
@@ -28,9 +28,9 @@ impl Process {
         mode: u32,
         rdev: u64,
     ) -> Reach<()> {
-        let mode = mode & 0o7777 & !self.umask();
+        let (mode, umask) = (mode & 0o7777, self.umask());
         self.reach(at, path, false, |user, spot| {
-            block_on(user.mknod(spot.target(), kind, mode, rdev)).map(drop)
+            block_on(user.masked(umask).mknod(spot.target(), kind, mode, rdev)).map(drop)
         })
     }
 

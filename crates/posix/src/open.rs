@@ -25,12 +25,13 @@ impl Process {
         if flags.contains(OFlags::PATH) {
             return self.open_path(at, path, flags);
         }
-        let mode = mode & 0o7777 & !self.umask();
+        let (mode, umask) = (mode & 0o7777, self.umask());
         let follow =
             !flags.contains(OFlags::NOFOLLOW) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
         let wire = wire_flags(flags);
         let (attr, file, user, below) = self.reach(at, path, follow, |user, spot| {
-            let opened = user.open_known(spot.target(), wire, mode, Striping::default());
+            let masked = user.masked(umask);
+            let opened = masked.open_known(spot.target(), wire, mode, Striping::default());
             let opening = block_on(opened)?;
             Ok((opening.attr, opening.file, user.clone(), spot.below()))
         })?;

@@ -10,7 +10,7 @@ use std::os::fd::RawFd;
 use pvfs_client::{User, block_on};
 use pvfs_wire::attr::{Attr, FileKind};
 use pvfs_wire::ops::Target;
-use pvfs_wire::{Errno, Handle};
+use pvfs_wire::{Errno, Handle, PATH_BYTES_MAX};
 
 use crate::errno::{Reach, Stop};
 use crate::process::Process;
@@ -137,6 +137,7 @@ impl Process {
     pub(crate) fn spot(&self, user: &User<Apart>, at: At, path: &[u8]) -> Reach<Spot> {
         match path.first() {
             None => Err(Errno::ENOENT.into()),
+            Some(_) if path.len() > PATH_BYTES_MAX => Err(Errno::ENAMETOOLONG.into()),
             Some(b'/') => self.absolute(user, path),
             Some(_) => {
                 let (dir, base) = self.place(at)?;
@@ -336,10 +337,17 @@ fn climbs_out(base: &[u8], path: &[u8]) -> bool {
     false
 }
 
-/// Whether a path has empty components, `.` or `..` in it.
+/// Whether a path has empty components, `.` or `..` in it. Asked for every path of a program, so it stops only at
+/// slashes, and names that begin with a dot are none of these.
 #[inline]
 fn has_detours(path: &[u8]) -> bool {
-    path.windows(2).any(|pair| pair == b"//" || pair == b"/.")
+    let goes_nowhere = |rest: &[u8]| {
+        matches!(
+            rest,
+            [b'/', ..] | [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..]
+        )
+    };
+    memchr::memchr_iter(b'/', path).any(|slash| goes_nowhere(&path[slash + 1..]))
 }
 
 /// An absolute path without empty components, `.` and `..`, by its text; a slash at the end stays.
@@ -374,6 +382,9 @@ mod tests {
     fn a_path_is_ours_by_its_text() {
         let prefix = Prefix::new(b"/mnt/pvfs/");
         assert_eq!(prefix.as_bytes(), b"/mnt/pvfs");
+        for dots in ["/a/.b", "/a/..b/c", "/.a/b.", "/a"] {
+            assert!(!has_detours(dots.as_bytes()), "{dots}");
+        }
         for ours in ["/mnt/pvfs", "/mnt/pvfs/", "/mnt/pvfs/a", "//mnt/./pvfs/a", "/x/../mnt/pvfs/a"]
         {
             assert!(prefix.covers(ours.as_bytes()), "{ours}");

@@ -116,8 +116,8 @@ impl Runtime for Apart {
     }
 }
 
-/// The lowest number for a descriptor of ours.
-fn lowest() -> RawFd {
+/// The lowest number for a descriptor that the program is not to see.
+pub fn lowest() -> RawFd {
     static LOWEST: OnceLock<RawFd> = OnceLock::new();
     *LOWEST.get_or_init(|| {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(NUMBERS_END as u64);

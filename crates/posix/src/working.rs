@@ -31,6 +31,17 @@ impl Process {
         self.read_working().as_ref().map(|working| self.prefix.join(&working.below))
     }
 
+    /// ENOENT when the working directory was removed.
+    pub fn check_working(&self) -> Reach<()> {
+        let (handle, _) = self.place(At::Working)?;
+        let user = self.user()?;
+        match block_on(user.stat_lite(Target::object(handle), false)) {
+            Err(error) if error.errno() == Errno::ESTALE => Err(Errno::ENOENT.into()),
+            Ok(attr) if attr.nlink == 0 => Err(Errno::ENOENT.into()),
+            looked => Ok(looked.map(drop)?),
+        }
+    }
+
     /// chdir(2) to a path that may be ours.
     pub fn change_directory(&self, at: At, path: &[u8]) -> Reach<()> {
         let (path, attr) = self.canonical(at, path)?;
@@ -74,9 +85,16 @@ impl Process {
     pub fn working_to_resume(&self) -> Option<Vec<u8>> {
         let working = self.read_working();
         let working = working.as_ref()?;
-        let Handle { fsid, generation, object } = working.handle;
-        let place = format!("{fsid:x}.{generation:x}.{object:x}:");
-        Some([place.as_bytes(), &self.prefix.join(&working.below)].concat())
+        Some(resumable(working.handle, &self.prefix.join(&working.below)))
+    }
+
+    /// The like for another directory, in which a child is to begin.
+    pub fn directory_to_resume(&self, at: At, path: &[u8]) -> Reach<Vec<u8>> {
+        let (path, attr) = self.canonical(at, path)?;
+        if attr.kind != FileKind::Directory {
+            return Err(Errno::ENOTDIR.into());
+        }
+        Ok(resumable(attr.handle, &path))
     }
 
     fn enter_directory(&self, handle: Handle, path: &[u8]) -> Reach<()> {
@@ -91,6 +109,11 @@ impl Process {
     fn read_working(&self) -> std::sync::RwLockReadGuard<'_, Option<Working>> {
         self.working.read().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn resumable(handle: Handle, path: &[u8]) -> Vec<u8> {
+    let Handle { fsid, generation, object } = handle;
+    [format!("{fsid:x}.{generation:x}.{object:x}:").as_bytes(), path].concat()
 }
 
 fn parse(text: &str) -> Option<(Handle, &str)> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pvfs_posix::{At, Family, From, Process, Reach, Settings, Stop, Times, Wanted};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{FileKind, Time};
-use pvfs_wire::ops::{AccessBits, LockKind, RenameFlags, SetTime};
+use pvfs_wire::ops::{AccessBits, Allocation, LockKind, RenameFlags, SetTime};
 use rustix::fs::OFlags;
 use support::{TestCluster, pattern};
 
@@ -158,9 +158,9 @@ fn attributes_are_set_as_asked() {
     let attr = process.stat_open(fd).unwrap();
     assert_eq!((attr.mode, attr.atime.seconds, attr.mtime.seconds), (0o4711, 10, -20));
     process.truncate_open(fd, 1000).unwrap();
-    process.extend(fd, 500).unwrap();
+    process.allocate(fd, Allocation::Reserve, (0, 500), true).unwrap();
     assert_eq!(process.stat_open(fd).unwrap().size, 1000);
-    process.extend(fd, 5000).unwrap();
+    process.allocate(fd, Allocation::Reserve, (0, 5000), true).unwrap();
     assert_eq!(process.seek(fd, From::End, 0).unwrap(), 5000);
     process.sync(fd).unwrap();
     process.access(At::Working, b"/pvfs/f", true, AccessBits::READ).unwrap();

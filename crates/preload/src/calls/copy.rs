@@ -37,6 +37,9 @@ interpose! {
         if flags != 0 {
             return fail(Errno::EINVAL);
         }
+        if OURS.has(to) && OURS.has(from) {
+            return copied_within((from, at), (to, to_at), count);
+        }
         copied((from, at), (to, to_at), count)
     }
     /// splice(2): programs fall back to read and write.
@@ -85,6 +88,38 @@ unsafe fn copied(from: (c_int, *mut off_t), to: (c_int, *mut off_t), count: size
         }
     }
     put
+}
+
+/// Between files of ours: the daemons do it where they can.
+///
+/// # Safety
+///
+/// The offsets are null or may be read and written.
+unsafe fn copied_within(
+    from: (c_int, *mut off_t),
+    to: (c_int, *mut off_t),
+    count: size_t,
+) -> ssize_t {
+    // SAFETY: the caller's promise.
+    let (at, to_at) = unsafe { (from.1.as_ref().copied(), to.1.as_ref().copied()) };
+    let copied = with(|process| {
+        let at = at.map(super::data::positive).transpose()?;
+        let to_at = to_at.map(super::data::positive).transpose()?;
+        let bytes = count.min(crate::memory::TRANSFER_MAX) as u64;
+        Ok(process.copy((from.0, at), (to.0, to_at), bytes)? as ssize_t)
+    });
+    let copied = finish(copied, |_| fail(Errno::EBADF));
+    if copied > 0 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            for offset in [from.1, to.1] {
+                if let Some(offset) = offset.as_mut() {
+                    *offset += copied as off_t;
+                }
+            }
+        }
+    }
+    copied
 }
 
 fn take(process: &Process, fd: c_int, at: Option<off_t>, buffer: &mut [u8]) -> Reach<ssize_t> {

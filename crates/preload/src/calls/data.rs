@@ -7,6 +7,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use libc::{AT_FDCWD, iovec, off_t, size_t, ssize_t};
 use pvfs_posix::{From, Process, Reach};
 use pvfs_wire::Errno;
+use pvfs_wire::ops::Allocation;
 
 use crate::interpose;
 use crate::memory::{bytes, pieces, room};
@@ -185,13 +186,13 @@ interpose! {
     fn sync_file_range(fd: c_int, offset: off_t, bytes: off_t, flags: c_uint) -> c_int as real {
         at_descriptor(fd, || real(fd, offset, bytes, flags), |process| process.sync(fd).map(|()| 0))
     }
-    /// fallocate(2): only to make a file longer.
+    /// fallocate(2)
     fn fallocate(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int as real {
         at_descriptor(fd, || real(fd, mode, offset, length), |process| {
             allocate(process, fd, mode, offset, length).map(|()| 0)
         })
     }
-    /// fallocate(2): only to make a file longer.
+    /// fallocate(2)
     fn fallocate64(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int as real {
         at_descriptor(fd, || real(fd, mode, offset, length), |process| {
             allocate(process, fd, mode, offset, length).map(|()| 0)
@@ -243,15 +244,18 @@ fn from(whence: c_int) -> Result<From, Errno> {
 }
 
 fn allocate(process: &Process, fd: c_int, mode: c_int, offset: off_t, length: off_t) -> Reach<()> {
-    if mode != 0 {
-        return Err(Errno::EOPNOTSUPP.into());
-    }
+    let keeps = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
+    let how = match mode & !libc::FALLOC_FL_KEEP_SIZE {
+        0 => Allocation::Reserve,
+        libc::FALLOC_FL_PUNCH_HOLE if keeps => Allocation::Punch,
+        libc::FALLOC_FL_ZERO_RANGE => Allocation::Zero,
+        _ => return Err(Errno::EOPNOTSUPP.into()),
+    };
     if length <= 0 {
         return Err(Errno::EINVAL.into());
     }
-    let end = offset.checked_add(length).ok_or(Errno::EFBIG)?;
-    positive(offset)?;
-    process.extend(fd, positive(end)?)
+    offset.checked_add(length).ok_or(Errno::EFBIG)?;
+    process.allocate(fd, how, (positive(offset)?, positive(length)?), !keeps)
 }
 
 fn told(reach: Reach<()>) -> c_int {

@@ -1,14 +1,17 @@
-//! Descriptors that arrive through sockets.
+//! Sockets: descriptors that arrive through them, and names of theirs, which only the kernel can give.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::{CString, c_int, c_uint};
 use std::os::fd::RawFd;
 
-use libc::{mmsghdr, msghdr, ssize_t, timespec};
+use libc::{mmsghdr, msghdr, sockaddr, socklen_t, ssize_t, timespec};
+use pvfs_wire::Errno;
 
 use super::open::followed;
+use crate::answer::fail;
 use crate::interpose;
+use crate::route::leads_in;
 use crate::state::{is_borrowed, with};
 
 interpose! {
@@ -20,6 +23,20 @@ interpose! {
         }
         received
     }
+    /// bind(2): a name in the file system is refused with EOPNOTSUPP.
+    fn bind(socket: c_int, address: *const sockaddr, length: socklen_t) -> c_int as real {
+        if names_ours(address, length) {
+            return fail(Errno::EOPNOTSUPP);
+        }
+        real(socket, address, length)
+    }
+    /// connect(2): nobody listens at a name in the file system.
+    fn connect(socket: c_int, address: *const sockaddr, length: socklen_t) -> c_int as real {
+        if names_ours(address, length) {
+            return fail(Errno::ECONNREFUSED);
+        }
+        real(socket, address, length)
+    }
     /// recvmmsg(2)
     fn recvmmsg(socket: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int as real {
         let received = real(socket, messages, count, flags, timeout);
@@ -28,6 +45,22 @@ interpose! {
         }
         received
     }
+}
+
+/// Whether it is the address of a local socket below the prefix.
+///
+/// # Safety
+///
+/// `address` points to `length` readable bytes, or is null.
+unsafe fn names_ours(address: *const sockaddr, length: socklen_t) -> bool {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { crate::memory::bytes(address.cast(), length as usize) };
+    let family = (libc::AF_UNIX as u16).to_ne_bytes();
+    let Some(path) = bytes.strip_prefix(&family) else { return false };
+    let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+    // SAFETY: a C string of ours.
+    !path.is_empty()
+        && CString::new(path).is_ok_and(|path| unsafe { leads_in(libc::AT_FDCWD, path.as_ptr()) })
 }
 
 /// Looks at each descriptor that came with a message: it may be one of ours.

@@ -106,6 +106,7 @@ fn variable() -> CString {
 /// `to` is null or has `size` bytes of room.
 unsafe fn told(process: &Process, to: *mut c_char, size: size_t) -> Reach<*mut c_char> {
     let path = process.working().ok_or(pvfs_posix::Stop::NotOurs)?;
+    process.check_working()?;
     if to.is_null() {
         if size != 0 && size <= path.len() {
             return Err(Errno::ERANGE.into());

@@ -1,9 +1,10 @@
 //! When the file system is not there: errors in the deadline, and ordinary files as ever.
 
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use super::{command, inside};
-use crate::support::{TestCluster, text};
+use crate::support::{TestCluster, eventually, text};
 
 #[test]
 fn with_the_daemons_gone_programs_end_with_an_error() {
@@ -19,6 +20,23 @@ fn with_the_daemons_gone_programs_end_with_an_error() {
     let start = Instant::now();
     let output = command(&cluster).args(["cat", "/etc/hostname"]).output().unwrap();
     assert!(output.status.success() && start.elapsed() < Duration::from_secs(2));
+}
+
+/// Not as long as one deadline after the other.
+#[test]
+fn a_program_with_many_open_files_ends_although_the_manager_is_gone() {
+    let cluster = TestCluster::start(1);
+    let script = "mkdir /pvfs/d; for i in $(seq 20); do eval \"exec $((i + 20))> /pvfs/d/$i\"; done; \
+                  touch $S/ready; while [ -e $S/ready ]; do sleep 0.1; done; echo over";
+    let running = command(&cluster).args(["bash", "-c", script]).stdout(Stdio::piped()).spawn();
+    let ready = cluster.scratch().join("ready");
+    eventually("twenty files are open", Duration::from_secs(60), || ready.exists());
+    cluster.signal("mgr0", rustix::process::Signal::KILL);
+    let start = Instant::now();
+    std::fs::remove_file(ready).unwrap();
+    let output = running.unwrap().wait_with_output().unwrap();
+    assert_eq!(text(&output), "over\n");
+    assert!(start.elapsed() < Duration::from_secs(45), "{:?}", start.elapsed());
 }
 
 #[test]

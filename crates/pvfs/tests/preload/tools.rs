@@ -56,6 +56,36 @@ fn archives_come_out_as_they_went_in() {
 }
 
 #[test]
+fn programs_are_built_and_run() {
+    let cluster = TestCluster::start(3);
+    if std::process::Command::new("gcc").arg("--version").output().is_err() {
+        return eprintln!("skipped: gcc is not installed");
+    }
+    let source = "#include <stdio.h>\nint main(int c, char **v) { printf(\"%d %s\\n\", c, v[1]); return 3; }\n";
+    std::fs::write(cluster.scratch().join("h.c"), source).unwrap();
+    same(
+        &cluster,
+        "cp $S/h.c .; gcc -c h.c && gcc -o h h.o && ./h here; echo $?; ar rc l.a h.o; nm l.a | grep -c main; \
+         printf '#!/bin/sh -e\\necho script $0 $1; exec ./h $1\\n' > s; ./s 1; chmod +x s; ./s 2; echo $?; $PWD/s 3; \
+         python3 -c 'import os; print(os.waitpid(os.posix_spawn(\"./h\", [\"h\", \"spawned\"], os.environ), 0)[1])'; \
+         python3 -c 'import subprocess as s; print(s.run([\"./s\", \"4\"], capture_output=True, text=True)); s.run(\"./h shell; pwd\", shell=True)'",
+    );
+}
+
+#[test]
+fn children_begin_where_they_are_told() {
+    let cluster = TestCluster::start(2);
+    let script = "import os, subprocess as s; os.mkdir('a'); os.mkdir('a/b')
+def run(where): return s.run(['pwd'], cwd=where, capture_output=True, text=True).stdout.strip()
+print(run('a'), run('/'), os.getcwd()); os.chdir('/tmp'); print(run(os.environ['D'] + '/a/b'), run('.'), os.getcwd())
+pid = os.vfork() if hasattr(os, 'vfork') else os.fork()
+if pid == 0: os.chdir(os.environ['D']); os._exit(0)
+os.waitpid(pid, 0); print(os.getcwd())";
+    std::fs::write(cluster.scratch().join("c.py"), script).unwrap();
+    same(&cluster, "python3 $S/c.py");
+}
+
+#[test]
 fn git_keeps_a_repository() {
     let cluster = TestCluster::start(3);
     if std::process::Command::new("git").arg("--version").output().is_err() {
