@@ -22,6 +22,7 @@ mod leases;
 mod locking;
 mod orders;
 mod parked;
+mod quota;
 mod replies;
 mod status;
 mod table;

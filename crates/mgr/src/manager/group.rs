@@ -18,6 +18,7 @@ use pvfs_wire::token::KeyRing;
 use pvfs_wire::{Effect, Errno, Operation, Wire};
 
 use super::orders::Mode;
+use super::quota::OpenQuota;
 use super::replies::{REPLY_BYTES_MAX, Replies, Verdict};
 use super::work::{Pending, Work};
 use super::{Manager, table};
@@ -45,6 +46,8 @@ pub struct Writer {
     pub next_waiter: u64,
     /// Bases and tickets.
     pub random: Random,
+    /// How many opens clients may still have.
+    pub quota: OpenQuota,
     /// When shared opens were looked at last.
     pub shared_looked_ns: u64,
 }
@@ -147,6 +150,7 @@ impl Writer {
             deferred: BTreeMap::new(),
             next_waiter: 1,
             random: Random::new(seed),
+            quota: OpenQuota::default(),
             shared_looked_ns: 0,
         }
     }
@@ -345,6 +349,7 @@ impl<'a, 'view> Group<'a, 'view> {
             Verdict::Repeat(response, false) => return Ok(Fate::Answer(response)),
         }
         self.refuse_growth(request)?;
+        self.refuse_opens(request)?;
         let response = match self.dispatch(request) {
             Ok(body) => Response::encoded(body),
             Err(Refusal::Busy(object)) => return self.defer(request, object),
@@ -357,6 +362,7 @@ impl<'a, 'view> Group<'a, 'view> {
     fn repeatable(&mut self, request: &Pending) -> Result<Fate, Errno> {
         let ends_truncations = [Truncated::CODE, Close::CODE].contains(&request.header.operation);
         self.truncation_ended |= ends_truncations;
+        self.note_closes(request);
         match self.dispatch(request) {
             Ok(body) => Ok(Fate::Answer(Response::encoded(body))),
             Err(Refusal::Busy(_)) => Err(Errno::EAGAIN),
@@ -377,6 +383,26 @@ impl<'a, 'view> Group<'a, 'view> {
             return Err(Errno::EHOSTDOWN);
         }
         if self.space_low && grows(request) { Err(Errno::ENOSPC) } else { Ok(()) }
+    }
+
+    /// A client may have only so many opens.
+    fn refuse_opens(&mut self, request: &Pending) -> Result<(), Errno> {
+        if ![Open::CODE, ops::Adopt::CODE].contains(&request.header.operation) {
+            return Ok(());
+        }
+        let client = request.peer.client;
+        let count = |most| self.tx.scan_prefix(&keys::opens(client)).take(most).count();
+        self.writer.quota.take(client, count)
+    }
+
+    fn note_closes(&mut self, request: &Pending) {
+        let client = request.peer.client;
+        if request.header.operation == Close::CODE
+            && self.writer.quota.is_exhausted(client)
+            && let Ok(close) = Close::from_bytes(&request.body)
+        {
+            self.writer.quota.closed(client, close.opens.len());
+        }
     }
 
     fn dispatch(&mut self, request: &Pending) -> Result<Vec<u8>, Refusal> {

@@ -128,6 +128,7 @@ impl Group<'_, '_> {
     }
 
     fn forget(&mut self, client: u64) {
+        self.writer.quota.forget(client);
         if let Err(error) = self.writer.replies.drop_client(&mut self.tx, client) {
             tracing::error!(client, %error, "reply records of a lost client stay");
         }
