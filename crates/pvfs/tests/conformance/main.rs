@@ -26,10 +26,24 @@ const AT_TIMES: &[(&str, &str)] = &[(
     "an open drops the kernel's pages of a file that is written, and a page read again before a write that is on its way is old",
 )];
 
+/// The first argument that is none of cargo test's own, nor the value of one.
+fn only() -> String {
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--skip" | "--test-threads" | "--color" | "--format" | "--logfile" => {
+                arguments.next();
+            }
+            flag if flag.starts_with('-') => {}
+            _ => return argument,
+        }
+    }
+    String::new()
+}
+
 fn main() -> ExitCode {
     run_case_if_asked();
-    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let only = only.unwrap_or_default();
+    let only = only();
     if !cases::all().any(|case| case.path().contains(&only)) || !can_mount() {
         return ExitCode::SUCCESS;
     }
