@@ -2,7 +2,7 @@
 //!
 //! No thread, no signal, no global state in the host program. While an operation is polled it notes the
 //! descriptors and the earliest time it waits for; when it cannot go on, the thread sleeps until one of them.
-//! Where there is but one, a receive that waits stands for poll and receive.
+//! Where all it waits for is replies, the receive of the first does the waiting, without a poll.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -25,21 +25,26 @@ use crate::runtime::{Instant, Interest, Runtime};
 use crate::socket::{RECEIVE_WAIT, Socket};
 use crate::stream::Stream;
 
-/// A socket that is received from without polling first when its thread waits for nothing else.
+/// A socket that is received from without polling first when its thread waits for nothing but replies.
 #[derive(Debug)]
-pub struct Patient(Socket);
+pub struct Patient {
+    socket: Socket,
+    /// Bytes of a message that are on their way.
+    expected_bytes: usize,
+}
 
 impl Stream for Patient {
     fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.0.send(pieces)
+        self.socket.send(pieces)
     }
 
     fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        let fd = self.0.as_fd().as_raw_fd();
-        if WAITS.with_borrow_mut(|waits| waits.sole.take()) != Some(fd) {
-            return self.0.receive(pieces);
+        let fd = self.socket.as_fd().as_raw_fd();
+        if WAITS.with_borrow_mut(|waits| waits.receiving.take()) != Some(fd) {
+            return self.socket.receive(pieces);
         }
-        let received = self.0.receive_waiting(pieces);
+        let room: usize = pieces.iter().map(|piece| piece.len()).sum();
+        let received = self.socket.receive_waiting(pieces, room <= self.expected_bytes);
         if let Err(error) = &received {
             WAITS.with_borrow_mut(|waits| waits.waited_in_vain = true);
             if error.kind() == io::ErrorKind::Interrupted {
@@ -54,19 +59,21 @@ impl Stream for Patient {
         pieces: &mut [IoSliceMut<'_>],
         files: &mut Vec<OwnedFd>,
     ) -> io::Result<usize> {
-        self.0.receive_files(pieces, files)
+        self.socket.receive_files(pieces, files)
     }
 
+    /// Nothing is said to the kernel: a low water mark delays acknowledgements, from which some congestion
+    /// control (BBR) concludes that the network is slow.
     fn expect(&mut self, bytes: usize) {
-        self.0.expect(bytes);
+        self.expected_bytes = bytes;
     }
 
     fn is_local(&self) -> bool {
-        self.0.is_local()
+        self.socket.is_local()
     }
 
     fn shutdown(&mut self) {
-        self.0.shutdown();
+        self.socket.shutdown();
     }
 }
 
@@ -74,13 +81,13 @@ impl Patient {
     /// Has the same connection under a number of at least `lowest` ([`Socket::raised`]).
     #[must_use]
     pub fn raised(self, lowest: RawFd) -> Self {
-        Self(self.0.raised(lowest))
+        Self { socket: self.socket.raised(lowest), ..self }
     }
 }
 
 impl AsFd for Patient {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.socket.as_fd()
     }
 }
 
@@ -92,14 +99,15 @@ impl Runtime for Blocking {
     type Stream = Patient;
 
     fn connect(&self, endpoint: &Endpoint) -> io::Result<Patient> {
-        Socket::connect(endpoint).map(Patient)
+        let socket = Socket::connect(endpoint)?;
+        Ok(Patient { socket, expected_bytes: 1 })
     }
 
     fn poll_ready(&self, stream: &Patient, interest: Interest) -> Poll<()> {
-        if let Some(polled) = current::poll_ready(stream.0.as_fd(), interest) {
+        if let Some(polled) = current::poll_ready(stream.socket.as_fd(), interest) {
             return polled;
         }
-        let fd = stream.0.as_fd().as_raw_fd();
+        let fd = stream.socket.as_fd().as_raw_fd();
         let flags = match interest {
             Interest::Readable => PollFlags::IN,
             Interest::Writable => PollFlags::OUT,
@@ -194,8 +202,8 @@ struct Waits {
     bell: Option<Arc<Bell>>,
     /// Another thread may wake this one.
     expects_wake: bool,
-    /// The only thing waited for, whose receive may do the waiting.
-    sole: Option<RawFd>,
+    /// The stream whose receive does the waiting.
+    receiving: Option<RawFd>,
     /// A receive has waited and nothing came: it will take longer, so the next wait is a poll.
     waited_in_vain: bool,
 }
@@ -208,7 +216,7 @@ impl Waits {
             wake_at: Instant(u64::MAX),
             bell: None,
             expects_wake: false,
-            sole: None,
+            receiving: None,
             waited_in_vain: false,
         }
     }
@@ -219,13 +227,15 @@ impl Waits {
         self.expects_wake = false;
     }
 
-    /// What this thread waits for, if that is to receive from one stream and nothing else for a while.
-    fn sole_receive(&mut self) -> Option<(RawFd, PollFlags)> {
-        let [only] = self.wanted[..] else { return None };
-        let may_wait = only.1 == PollFlags::IN && !self.expects_wake && !self.waited_in_vain;
+    /// The stream whose receive may do the waiting. Where there are more, they are parts of one operation, which
+    /// needs all of them: what arrives for the others waits in their sockets, and wakes nobody.
+    fn first_receive(&mut self) -> Option<(RawFd, PollFlags)> {
+        let first = *self.wanted.first()?;
+        let receives = self.wanted.iter().all(|(_, flags)| *flags == PollFlags::IN);
+        let may_wait = receives && !self.expects_wake && !self.waited_in_vain;
         self.waited_in_vain = false;
         let has_time = || Blocking.now().after(RECEIVE_WAIT) < self.wake_at;
-        (may_wait && has_time()).then_some(only)
+        (may_wait && has_time()).then_some(first)
     }
 
     fn ready_or_wait(&mut self, fd: RawFd, flags: PollFlags) -> Poll<()> {
@@ -243,13 +253,13 @@ fn sleep(bell: &Bell) {
     WAITS.with_borrow_mut(|waits| {
         let waits = &mut **waits;
         waits.ready.clear();
-        waits.sole = None;
+        waits.receiving = None;
         if bell.rung.swap(false, Ordering::Acquire) {
             return;
         }
-        if let Some(only) = waits.sole_receive() {
-            waits.sole = Some(only.0);
-            waits.ready.push(only);
+        if let Some(first) = waits.first_receive() {
+            waits.receiving = Some(first.0);
+            waits.ready.push(first);
             return;
         }
         let mut fds: Vec<PollFd<'_>> = waits

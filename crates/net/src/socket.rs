@@ -98,16 +98,21 @@ impl Socket {
         Self { fd, is_tcp: false, is_local: true, expected_bytes: 1, waits: false }
     }
 
-    /// Receives like [`Stream::receive`], but waits for the first bytes, [`RECEIVE_WAIT`] at most: one system call
-    /// where polling first would be two.
-    pub(crate) fn receive_waiting(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+    /// Receives like [`Stream::receive`], but waits for the first bytes, or until the pieces are `full`,
+    /// [`RECEIVE_WAIT`] at most: one system call where polling first would be two.
+    pub(crate) fn receive_waiting(
+        &mut self,
+        pieces: &mut [IoSliceMut<'_>],
+        full: bool,
+    ) -> io::Result<usize> {
         if !self.waits {
             sockopt::set_socket_timeout(&self.fd, sockopt::Timeout::Recv, Some(RECEIVE_WAIT))?;
             // All other calls say for themselves that they do not wait.
             rustix::io::ioctl_fionbio(&self.fd, false)?;
             self.waits = true;
         }
-        self.receive_with(pieces, RecvFlags::empty())
+        let flags = if full { RecvFlags::WAITALL } else { RecvFlags::empty() };
+        self.receive_with(pieces, flags)
     }
 
     fn receive_with(
@@ -267,7 +272,7 @@ fn set_receive_low_water(fd: &OwnedFd, bytes: usize) -> io::Result<()> {
 }
 
 /// More than this is not waited for in one go: the copy should begin while the rest is on its way.
-const EXPECTED_BYTES_MAX: usize = 128 << 10;
+const EXPECTED_BYTES_MAX: usize = 256 << 10;
 
 /// The kernel's IOV_MAX.
 const PIECES_MAX: usize = 1024;
@@ -340,10 +345,27 @@ mod tests {
         let (mut sender, mut socket) = connected();
         let mut buffer = [0; 100];
         let mut wait = |socket: &mut Socket| {
-            socket.receive_waiting(&mut [IoSliceMut::new(&mut buffer)]).map_err(|e| e.kind())
+            socket.receive_waiting(&mut [IoSliceMut::new(&mut buffer)], false).map_err(|e| e.kind())
         };
         assert_eq!(wait(&mut socket), Err(io::ErrorKind::WouldBlock));
         sender.write_all(&[1; 10]).unwrap();
         assert_eq!(wait(&mut socket), Ok(10));
+    }
+
+    #[test]
+    fn a_receive_that_waits_for_all_has_what_there_is_when_it_gives_up() {
+        let (mut sender, mut socket) = connected();
+        sender.write_all(&[1; 10]).unwrap();
+        let mut buffer = [0; 100];
+        let mut wait = || socket.receive_waiting(&mut [IoSliceMut::new(&mut buffer)], true);
+        assert_eq!(wait().unwrap(), 10);
+        let late = std::thread::spawn(move || {
+            for _ in 0..10 {
+                sender.write_all(&[1; 10]).unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        assert_eq!(wait().unwrap(), 100, "all of it by one call");
+        late.join().unwrap();
     }
 }

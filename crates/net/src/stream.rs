@@ -32,8 +32,8 @@ pub trait Stream: Send {
         self.receive(pieces)
     }
 
-    /// A hint: it is worth waking up only for that many bytes, or the end. Whatever arrives can still be
-    /// received; 1 takes the hint back.
+    /// A hint: so many more bytes of a message are on their way, and waking up for fewer is of no use. Whatever
+    /// arrives can still be received; 1 takes the hint back.
     fn expect(&mut self, _bytes: usize) {}
 
     /// Whether both ends are on this node, so that bytes cannot change on their way.
