@@ -173,18 +173,11 @@ impl Checker<'_> {
         })
     }
 
-    /// Whoever changes something waits for the lease of a mount that does not answer, and must not give up first.
+    /// Whoever changes something waits for the lease of a mount that does not answer, and must not give up first:
+    /// a shorter deadline makes the lease shorter, too.
     fn cache_lease(&self, table: &DefaultsTable) -> Checked<Duration> {
         let lease = self.within(&table.cache_lease_s, DEADLINE)?;
-        let deadline = table.metadata_deadline_s.get_ref().0;
-        if lease < deadline {
-            return Ok(lease);
-        }
-        let [lease, deadline] = [lease, deadline].map(format_duration);
-        self.refuse(
-            &table.cache_lease_s,
-            format!("{lease} is too long; write less than metadata_deadline_s ({deadline})"),
-        )
+        Ok(lease.min(table.metadata_deadline_s.get_ref().0 / 2))
     }
 
     fn strip_size(&self, ssize: &Spanned<ByteSize>, iods: usize) -> Checked<ByteSize> {

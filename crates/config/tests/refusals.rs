@@ -206,11 +206,6 @@ fn values() {
         "8: 2h is out of range; write 100ms to 1h",
     );
     refuses(
-        "ssize = \"64K\"",
-        "cache_lease_s = 10",
-        "8: 10s is too long; write less than metadata_deadline_s (10s)",
-    );
-    refuses(
         "[agent]",
         "[log]\nlevel = \"loud\"\n[agent]",
         "22: \"loud\" is not a log level; write error or warn or info or debug or trace",

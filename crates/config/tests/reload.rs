@@ -41,7 +41,7 @@ fn each_change_has_its_effect() {
         ("data_deadline_s = 30", "data_deadline_s = 60", "defaults.data_deadline_s", Live),
         (
             "metadata_deadline_s = 10",
-            "metadata_deadline_s = 9",
+            "metadata_deadline_s = 12",
             "defaults.metadata_deadline_s",
             Live,
         ),
@@ -137,4 +137,14 @@ fn swapping_two_iods_changes_the_map_version() {
     assert_eq!(new.iod("io0").unwrap().0, 1);
     assert_ne!(old.map_version(), new.map_version());
     assert_eq!(Reload::between(&old, &new).effect(), Some(Effect::Refused));
+}
+
+#[test]
+fn a_mount_believes_what_it_caches_for_half_of_what_others_wait_at_most() {
+    let lease = |deadline: &str| {
+        let deadline = format!("metadata_deadline_s = {deadline}");
+        let cluster = cluster(|text| text.replace("metadata_deadline_s = 10", &deadline));
+        cluster.defaults.cache_lease.as_millis()
+    };
+    assert_eq!((lease("10"), lease("60"), lease("3")), (5000, 5000, 1500));
 }
