@@ -142,7 +142,7 @@ fn descriptors_pass_through_sockets_and_threads_share_them() {
         r#"
         int f = open("f", O_RDWR | O_CREAT, 0666), p[2]; write(f, "passed", 6); socketpair(AF_UNIX, SOCK_STREAM, 0, p);
         if (!fork()) { close(f); char c, k[100]; struct iovec v = {&c, 1}; struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = k, .msg_controllen = sizeof k}; recvmsg(p[1], &h, 0); int g; memcpy(&g, CMSG_DATA(CMSG_FIRSTHDR(&h)), sizeof g); show(g); SAY(lseek(g, 0, SEEK_CUR)); SAY(write(g, " on", 3)); struct stat st; SAY(fstat(g, &st)); SAY(st.st_size); _exit(0); }
-        char k[CMSG_SPACE(sizeof f)] = {0}; struct iovec v = {"x", 1}; struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = k, .msg_controllen = sizeof k}; struct cmsghdr *m = CMSG_FIRSTHDR(&h); m->cmsg_level = SOL_SOCKET; m->cmsg_type = SCM_RIGHTS; m->cmsg_len = CMSG_LEN(sizeof f); memcpy(CMSG_DATA(m), &f, sizeof f); SAY(sendmsg(p[0], &h, 0)); wait(0); show(f); SAY(lseek(f, 0, SEEK_CUR));
+        char k[CMSG_SPACE(sizeof f)] = {0}; struct iovec v = {"x", 1}; struct msghdr h = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = k, .msg_controllen = sizeof k}; struct cmsghdr *m = CMSG_FIRSTHDR(&h); m->cmsg_level = SOL_SOCKET; m->cmsg_type = SCM_RIGHTS; m->cmsg_len = CMSG_LEN(sizeof f); memcpy(CMSG_DATA(m), &f, sizeof f); ssize_t sent = sendmsg(p[0], &h, 0); wait(0); SAY(sent); show(f); SAY(lseek(f, 0, SEEK_CUR));
     "#,
     );
 }
