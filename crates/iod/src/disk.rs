@@ -103,7 +103,9 @@ pub trait Object: Send + Sync {
         from: u64,
         local: u64,
         bytes: u64,
-    ) -> Result<(), Errno>;
+    ) -> Result<(), Errno> {
+        copy_bytes(source, from, self, local, bytes)
+    }
 
     /// The descriptor behind it, if there is one, which lets a local file system copy by itself.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -136,7 +138,7 @@ pub trait Object: Send + Sync {
 fn copy_bytes(
     source: &dyn Object,
     from: u64,
-    target: &dyn Object,
+    target: &(impl Object + ?Sized),
     to: u64,
     bytes: u64,
 ) -> Result<(), Errno> {

@@ -7,6 +7,7 @@
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use pvfs_net::loan::WHOLE;
 use pvfs_net::words::Words;
 use pvfs_wire::{Errno, Handle};
 
@@ -105,8 +106,6 @@ impl Loans {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-const WHOLE: u32 = 0;
 
 /// Objects lent at once, and one: 64 KiB of memory that all borrowers map.
 const WORDS: usize = 16 << 10;

@@ -269,13 +269,8 @@ impl<R: Runtime> Caller<R> {
         request: &O,
         patience: Patience,
     ) -> Result<O::Reply, CallError> {
-        let body = request.to_bytes();
-        let slot = self.begin_change::<O>().await;
-        let sequence = slot.as_ref().map_or(Sequence::default(), |slot| slot.sequence);
-        let call = Call::new::<O>(server, principal, sequence, patience);
-        let reply = self.repeat(&call, |_| body.clone(), &mut Data::default()).await;
-        drop(slot);
-        decoded::<O>(server, reply?)
+        let told = self.call_told(server, principal, request, patience).await?;
+        told.outcome.map_err(CallError::from)
     }
 
     /// Asks, and returns what the daemon said, be it a refusal, and for how long that may be cached.

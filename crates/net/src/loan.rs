@@ -92,6 +92,9 @@ impl Loan {
     }
 }
 
+/// The word that changes when all loans of a daemon end.
+pub const WHOLE: u32 = 0;
+
 /// The kernel's IOV_MAX.
 const PIECES_MAX: usize = 1024;
 

@@ -3,6 +3,7 @@
 mod support;
 
 use pvfs_client::{OpenFile, User, block_on};
+use pvfs_conformance::chance::Chance;
 use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{SizeState, Striping};
@@ -199,12 +200,7 @@ fn a_loan_ends_with_an_emergency_stop() {
 fn reads_by_loan_see_every_change_as_reads_by_message_do() {
     let cluster = TestCluster::start(3);
     let seed = 20_261_121;
-    let mut state: u64 = seed;
-    let mut chance = move |bound: u64| {
-        state =
-            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % bound
-    };
+    let mut chance = Chance::new(seed);
     let user = cluster.user();
     let file =
         block_on(user.open_regular(below(&user, "f"), NEW, 0o644, Striping::default())).unwrap();
@@ -216,9 +212,9 @@ fn reads_by_loan_see_every_change_as_reads_by_message_do() {
     let asked =
         block_on(asker.open_regular(below(&asker, "f"), flags, 0, Striping::default())).unwrap();
     for step in 0..600 {
-        let offset = chance(2 << 20) as usize;
-        let length = 1 + chance(300_000) as usize;
-        match chance(4) {
+        let offset = chance.below(2 << 20);
+        let length = 1 + chance.below(300_000);
+        match chance.below(4) {
             0 => {
                 let content = pattern(length, step);
                 block_on(user.write_at(&file, offset as u64, &content, false)).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pvfs_layout::Distribution;
 use pvfs_net::call::{Data, Patience, Server};
-use pvfs_net::loan::Loan;
+use pvfs_net::loan::{Loan, WHOLE};
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::Errno;
 use pvfs_wire::ops::Lend;
@@ -80,9 +80,6 @@ impl<R: Runtime> User<R> {
         })
     }
 }
-
-/// The word that changes when all loans of an iod end.
-const WHOLE: u32 = 0;
 
 /// A read that is done already waits this long, once, to make the next ones faster.
 const PATIENCE: Patience = Patience { timeout: Duration::from_millis(500), insist: false };

@@ -13,7 +13,7 @@ use pvfs_wire::attr::Time;
 use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
 use pvfs_wire::{Errno, Handle};
 
-use super::{Disk, Object, Waiting, copy_bytes};
+use super::{Disk, Object, Waiting};
 
 /// A store in memory. Clones are the same store, so that it outlives the daemon that crashes.
 #[derive(Clone)]
@@ -231,16 +231,6 @@ impl Object for MemoryObject {
         }
         let found = (block * BLOCK as u64).max(local).min(image.local_size);
         Ok((local < image.local_size).then_some(found))
-    }
-
-    fn copy_from(
-        &self,
-        source: &dyn Object,
-        from: u64,
-        local: u64,
-        bytes: u64,
-    ) -> Result<(), Errno> {
-        copy_bytes(source, from, self, local, bytes)
     }
 
     fn truncate(&self, local_size: u64) -> Result<(), Errno> {

@@ -12,6 +12,8 @@ use pvfs_client::block_on;
 use pvfs_wire::ops::Status;
 use rustix::process::{Pid, Signal, kill_process};
 
+use pvfs_conformance::chance::Chance;
+
 use crate::TwoMounts;
 use crate::support::{eventually, pattern};
 
@@ -20,19 +22,6 @@ use crate::support::{eventually, pattern};
 struct Model {
     mode: u32,
     content: Vec<u8>,
-}
-
-/// Numbers from a seed (splitmix64).
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % bound
-    }
 }
 
 /// Everything that can be seen of a directory from one mount.
@@ -56,7 +45,7 @@ fn change(chance: &mut Chance, directory: &Path, model: &mut BTreeMap<String, Mo
     let known = model.contains_key(&name);
     match chance.below(7) {
         0 | 1 if !known => {
-            let content = pattern(chance.below(20_000) as usize, chance.0);
+            let content = pattern(chance.below(20_000), chance.number());
             fs::write(&path, &content).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
             model.insert(name.clone(), Model { mode: 0o600, content });
@@ -80,13 +69,13 @@ fn change(chance: &mut Chance, directory: &Path, model: &mut BTreeMap<String, Mo
             format!("chmod {mode:o} {name}")
         }
         5 if known => {
-            let size = chance.below(30_000);
+            let size = chance.below(30_000) as u64;
             File::options().write(true).open(&path).unwrap().set_len(size).unwrap();
             model.get_mut(&name).expect("it is known").content.resize(size as usize, 0);
             format!("truncate {name} to {size}")
         }
         6 if known => {
-            let (offset, part) = (chance.below(20_000), pattern(3000, chance.0));
+            let (offset, part) = (chance.below(20_000) as u64, pattern(3000, chance.number()));
             File::options().write(true).open(&path).unwrap().write_all_at(&part, offset).unwrap();
             let content = &mut model.get_mut(&name).expect("it is known").content;
             let end = offset as usize + part.len();
@@ -101,7 +90,7 @@ fn change(chance: &mut Chance, directory: &Path, model: &mut BTreeMap<String, Mo
 #[test]
 fn a_thousand_changes_are_seen_at_once_from_the_other_mount() {
     let Some(TwoMounts { here, there, cluster: _cluster }) = TwoMounts::start() else { return };
-    let (mut chance, mut model) = (Chance(7), BTreeMap::new());
+    let (mut chance, mut model) = (Chance::new(7), BTreeMap::new());
     fs::create_dir(here.join("d")).unwrap();
     for step in 0..1000 {
         let (writer, reader) = if chance.below(2) == 0 { (&here, &there) } else { (&there, &here) };

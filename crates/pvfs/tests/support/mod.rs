@@ -1,6 +1,6 @@
 //! A cluster of real processes for one test: its own directory, ports and key; gone when the test ends.
 
-#![allow(dead_code, reason = "each test file uses its part of this")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its part of this")]
 
 pub mod cleanup;
 pub mod setup;
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use pvfs_cli::connected::Connected;
 use pvfs_client::{Blocking, Options, User};
 use pvfs_config::Cluster;
+/// Bytes that differ everywhere, so that a misplaced strip shows.
+pub use pvfs_conformance::wants::pattern;
 
 /// The executable under test.
 pub const PVFS: &str = env!("CARGO_BIN_EXE_pvfs");
@@ -172,18 +174,6 @@ pub fn eventually(what: &str, bound: Duration, mut holds: impl FnMut() -> bool) 
         assert!(Instant::now() < until, "not within {bound:?}: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// Bytes that differ everywhere, so that a misplaced strip shows.
-pub fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let next = move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()
-    };
-    std::iter::repeat_with(next).flatten().take(bytes).collect()
 }
 
 /// Whether we are root; says why not.
