@@ -3,9 +3,9 @@
 use std::os::fd::RawFd;
 
 use pvfs_client::block_on;
-use pvfs_wire::Errno;
-use pvfs_wire::attr::Attr;
+use pvfs_wire::attr::{Attr, Extras, FileKind, SizeState, Time};
 use pvfs_wire::ops::{AccessBits, SetAttr, SetTime, Target};
+use pvfs_wire::{Errno, Handle};
 
 use crate::errno::Reach;
 use crate::paths::At;
@@ -23,21 +23,37 @@ pub struct Times {
 impl Process {
     /// stat(2), or lstat(2) unless `follow`.
     pub fn stat(&self, at: At, path: &[u8], follow: bool) -> Reach<Attr> {
-        self.reach(at, path, follow, |user, spot| block_on(user.stat(spot.target(), follow)))
+        self.reach(at, path, follow, |user, spot| {
+            match block_on(user.stat(spot.target(), follow)) {
+                Err(error) if error.errno() == Errno::ESTALE && spot.is_start() => {
+                    Ok(removed(spot.dir))
+                }
+                stated => stated,
+            }
+        })
     }
 
     /// fstat(2)
     pub fn stat_open(&self, fd: RawFd) -> Reach<Attr> {
         let description = self.description(fd)?;
-        let user = self.user()?;
-        Ok(block_on(user.stat(Target::object(description.record.handle), false))?)
+        let handle = description.record.handle;
+        match description.kind() {
+            FileKind::Directory => self.stat_directory(handle),
+            _ => Ok(block_on(self.user()?.stat(Target::object(handle), false))?),
+        }
     }
 
     /// stat(2) of the working directory itself.
     pub fn stat_working(&self) -> Reach<Attr> {
         let (handle, _) = self.place(At::Working)?;
-        let user = self.user()?;
-        Ok(block_on(user.stat(Target::object(handle), false))?)
+        self.stat_directory(handle)
+    }
+
+    fn stat_directory(&self, handle: Handle) -> Reach<Attr> {
+        match block_on(self.user()?.stat(Target::object(handle), false)) {
+            Err(error) if error.errno() == Errno::ESTALE => Ok(removed(handle)),
+            stated => Ok(stated?),
+        }
     }
 
     /// faccessat(2), by the effective identity.
@@ -104,6 +120,28 @@ impl Process {
         let user = self.user()?;
         let target = Target::object(description.record.handle);
         Ok(block_on(user.set_attr_known(changes.of(target, false))).map(drop)?)
+    }
+}
+
+/// What is left of a directory that was removed while this process is in it or has it open: it has no name and
+/// nothing in it. The manager keeps nothing of it.
+fn removed(handle: Handle) -> Attr {
+    Attr {
+        handle,
+        kind: FileKind::Directory,
+        mode: 0,
+        nlink: 0,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+        size: 0,
+        size_state: SizeState::Settled,
+        atime: Time::default(),
+        mtime: Time::default(),
+        ctime: Time::default(),
+        btime: Time::default(),
+        change: 0,
+        extras: Extras::NONE,
     }
 }
 

@@ -9,7 +9,7 @@ use pvfs_wire::attr::FileKind;
 use pvfs_wire::ops::{Allocation, Target};
 use rustix::fs::OFlags;
 
-use crate::description::Description;
+use crate::description::{Description, Own};
 use crate::errno::{Reach, Stop};
 use crate::process::Process;
 
@@ -79,7 +79,13 @@ impl Process {
             From::End | From::Data | From::Hole if description.kind() == FileKind::Directory => {
                 return Err(Errno::EINVAL.into());
             }
-            From::End => self.size(&description)?,
+            From::End => {
+                let size = self.size(&description)?;
+                description.view().map_or(size, |view| view.bytes_before(size))
+            }
+            From::Data | From::Hole if description.view().is_some() => {
+                return Err(Errno::EINVAL.into());
+            }
             From::Data | From::Hole => {
                 let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
                 let what = if from == From::Data { Seek::Data } else { Seek::Hole };
@@ -198,24 +204,28 @@ impl Process {
         Ok(block_on(user.stat(Target::object(description.record.handle), false))?.size)
     }
 
-    fn readable(&self, fd: RawFd) -> Reach<Arc<Description>> {
+    pub(crate) fn readable(&self, fd: RawFd) -> Reach<Arc<Description>> {
         let description = self.description(fd)?;
         if description.may_read() { Ok(description) } else { Err(Errno::EBADF.into()) }
     }
 
-    fn writable(&self, fd: RawFd) -> Reach<Arc<Description>> {
+    pub(crate) fn writable(&self, fd: RawFd) -> Reach<Arc<Description>> {
         let description = self.description(fd)?;
         if description.may_write() { Ok(description) } else { Err(Errno::EBADF.into()) }
     }
 
     fn read_file(&self, description: &Description, offset: u64, buffer: &mut [u8]) -> Reach<usize> {
+        let view = description.view();
+        let read = |own: &Own, buffer: &mut [u8]| match view {
+            None => block_on(own.user.read_at(&own.file, offset, buffer)),
+            Some(view) => block_on(own.user.read_view(&own.file, &view, offset, buffer)),
+        };
         let own = self.own(description, false)?;
-        match block_on(own.user.read_at(&own.file, offset, buffer)) {
+        match read(&own, buffer) {
             // Forgotten by the manager, as in `with_own`, which cannot lend a buffer twice.
             Err(error) if error.errno() == Errno::EBADF => {
                 description.disown();
-                let own = self.own(description, false)?;
-                Ok(block_on(own.user.read_at(&own.file, offset, buffer))?)
+                Ok(read(&self.own(description, false)?, buffer)?)
             }
             read => Ok(read?),
         }
@@ -229,6 +239,15 @@ impl Process {
         let length = buffer.len() as u64;
         if buffer.is_empty() {
             return Ok(offset);
+        }
+        if let Some(view) = description.view() {
+            if append {
+                return Err(Errno::EINVAL.into());
+            }
+            return self.with_own(description, false, |own| {
+                block_on(own.user.write_view(&own.file, &view, offset, buffer, sync))?;
+                Ok(offset + length)
+            });
         }
         self.with_own(description, append, |own| {
             if append {

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
-use pvfs_client::{OpenFile, User};
+use pvfs_client::{OpenFile, User, View};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::FileKind;
 use pvfs_wire::ops::OpenFlags;
@@ -27,6 +27,8 @@ pub struct Description {
     /// Whether locks were taken through it that are its own (flock, OFD).
     pub(crate) locked: AtomicBool,
     held: Mutex<Held>,
+    /// What this process sees of the file, when not all of it.
+    view: Mutex<Option<View>>,
 }
 
 /// This process's own opens, as far as it needed them.
@@ -53,6 +55,7 @@ impl Description {
             descriptors: AtomicUsize::new(0),
             locked: AtomicBool::new(false),
             held: Mutex::default(),
+            view: Mutex::default(),
         }
     }
 
@@ -69,6 +72,20 @@ impl Description {
     /// How it was opened, with the flags that were changed since.
     pub fn flags(&self) -> OFlags {
         OFlags::from_bits_retain(self.record.access | self.shared.status())
+    }
+
+    /// The partition through which this process sees the file.
+    pub(crate) fn view(&self) -> Option<View> {
+        *self.view.lock().expect(NO_PANIC)
+    }
+
+    pub(crate) fn set_view(&self, view: Option<View>) {
+        *self.view.lock().expect(NO_PANIC) = view;
+    }
+
+    /// The view as the parent of a forked process had it, unless a thread of the parent was changing it.
+    pub(crate) fn view_of_parent(&self) -> Option<View> {
+        self.view.try_lock().ok().and_then(|view| *view)
     }
 
     pub(crate) fn may_read(&self) -> bool {

@@ -35,6 +35,8 @@ pub struct Stream {
     /// The last entry of the page is the last of all.
     end: bool,
     parent: Option<Handle>,
+    /// Entries asked for at once.
+    page_entries: u32,
 }
 
 impl Process {
@@ -48,7 +50,8 @@ impl Process {
             return Err(Errno::ENOTDIR.into());
         }
         let page = Vec::new().into_iter();
-        Ok(Stream { description, position: 0, page, end: false, parent: None })
+        let page_entries = PAGE_ENTRIES;
+        Ok(Stream { description, position: 0, page, end: false, parent: None, page_entries })
     }
 
     /// The next entry; nothing at the end.
@@ -87,7 +90,7 @@ impl Process {
     fn fetch(&self, stream: &mut Stream, cookie: u64) -> Reach<()> {
         let user = self.user()?;
         let handle = stream.description.record.handle;
-        match block_on(user.readdir_known(handle, cookie, PAGE_ENTRIES, false)) {
+        match block_on(user.readdir_known(handle, cookie, stream.page_entries, false)) {
             Ok(Directory { entries, end, parent }) => {
                 stream.end = end || entries.is_empty();
                 stream.page = entries.into_iter();
@@ -110,6 +113,11 @@ impl Stream {
         self.position
     }
 
+    /// No more than this many entries will be asked for.
+    pub fn expect(&mut self, entries: usize) {
+        self.page_entries = u32::try_from(entries).unwrap_or(PAGE_ENTRIES).min(PAGE_ENTRIES);
+    }
+
     /// Goes on elsewhere; what was fetched is forgotten, so that 0 shows the directory as it is then.
     pub fn seek(&mut self, position: u64) {
         self.position = position;
@@ -123,6 +131,6 @@ fn dots(name: &[u8], handle: Handle, position: u64) -> Item {
 }
 
 /// Before the first entry. Managers give no entry a cookie as small.
-const FIRST: u64 = 2;
+pub(crate) const FIRST: u64 = 2;
 
 const PAGE_ENTRIES: u32 = 1024;

@@ -10,7 +10,7 @@ use pvfs_net::runtime::{Runtime, before};
 use pvfs_wire::Errno;
 use rustix::fs::{CWD, Dir, Mode, OFlags};
 
-use crate::description::Own;
+use crate::description::{Description, Own};
 use crate::errno::Stop;
 use crate::numbers::{KEPT, OURS};
 use crate::process::Process;
@@ -42,7 +42,17 @@ impl Process {
         let umask = parent.umask.load(Ordering::Relaxed);
         process.umask.store(umask, Ordering::Relaxed);
         OURS.all().into_iter().for_each(|fd| drop(process.discover(fd)));
+        process.see_as(parent);
         process
+    }
+
+    /// A child sees files through the partitions that its parent had set.
+    fn see_as(&self, parent: &Self) {
+        let views = parent.views_at_fork();
+        for description in self.descriptions() {
+            let seen = views.iter().find(|(identity, _)| *identity == description.identity);
+            description.set_view(seen.map(|(_, view)| *view));
+        }
     }
 
     /// Takes part in every open it has descriptors of, so that they last when the process before this one ends.
@@ -50,7 +60,7 @@ impl Process {
     pub fn adopt_all(&self) {
         let mut adopted = Vec::new();
         for description in self.descriptions() {
-            if !description.record.is_file() || adopted.contains(&description.identity) {
+            if !description.record.has_opens() || adopted.contains(&description.identity) {
                 continue;
             }
             let outcome = description.own(false, |flags| {
@@ -61,10 +71,33 @@ impl Process {
                 let file = file.ok_or(Stop::Errno(Errno::ETIMEDOUT))??;
                 Ok::<_, Stop>(Own { user, file: Arc::new(file) })
             });
+            description.shared.note_adopted();
             if matches!(outcome, Err(Stop::Errno(Errno::ETIMEDOUT))) {
                 return;
             }
             adopted.push(description.identity);
+        }
+    }
+
+    /// Before a fork: the open files with locks, which must not be without anybody who takes part in them when this
+    /// process lets go of them before its child has taken hold. Each with how often that was done so far.
+    pub fn before_fork(&self) -> Vec<(Arc<Description>, u32)> {
+        let mut locked: Vec<(Arc<Description>, u32)> = Vec::new();
+        for description in self.descriptions() {
+            let is_known = locked.iter().any(|(known, _)| Arc::ptr_eq(known, &description));
+            if description.record.has_opens() && description.shared.is_locked() && !is_known {
+                let adopted = description.shared.adopted();
+                locked.push((description, adopted));
+            }
+        }
+        locked
+    }
+
+    /// After it, in the parent: waits until the child has taken part in them, a limited time.
+    pub fn await_child(locked: Vec<(Arc<Description>, u32)>) {
+        let deadline = Apart.now().after(ADOPTION_TIMEOUT);
+        for (description, before) in locked {
+            description.shared.await_adoption(before, || Apart.now() < deadline);
         }
     }
 }

@@ -26,17 +26,24 @@
 #![deny(unsafe_code)]
 
 mod attributes;
+pub mod c;
 mod data;
 mod description;
 mod directory;
 mod errno;
+mod group;
 mod inherit;
+mod layout;
+mod lite;
 mod locks;
+pub mod mounts;
 mod names;
 pub mod numbers;
 mod open;
+mod parallel;
 mod paths;
 mod process;
+mod queue;
 mod record;
 mod runtime;
 mod settings;
@@ -50,9 +57,11 @@ pub use data::{From, Piece};
 pub use description::{Description, Kind};
 pub use directory::{Item, Stream};
 pub use errno::{Reach, Stop, program_errno};
+pub use layout::Layout;
 pub use locks::{Conflict, Family, Wanted};
 pub use paths::{At, Prefix};
 pub use process::Process;
+pub use queue::{Bell, Queue, Room, Ticket, Told};
 pub use runtime::{Apart, lowest};
 pub use settings::{PREFIX, PREFIX_VARIABLE, Settings, TAB_VARIABLE};
 pub use xattrs::Object;

@@ -8,7 +8,7 @@ use pvfs_net::blocking::interruptions;
 use pvfs_wire::Errno;
 use pvfs_wire::ops::{HeldLock, Lock, LockFamily, LockKind, TestLock};
 
-use crate::description::Description;
+use crate::description::{Description, Own};
 use crate::errno::{Reach, Stop};
 use crate::process::Process;
 
@@ -52,7 +52,6 @@ impl Process {
     /// F_GETLK
     pub fn test_lock(&self, fd: RawFd, wanted: Wanted) -> Reach<Option<Conflict>> {
         let description = self.description(fd)?;
-        let user = self.user()?;
         let test = TestLock {
             handle: description.record.handle,
             family: family(wanted.family),
@@ -61,15 +60,16 @@ impl Process {
             start: wanted.start,
             end: wanted.end,
         };
-        Ok(block_on(user.test_lock(&test))?)
+        if wanted.family != Family::Process && description.record.has_opens() {
+            return self.with_own(&description, false, |Own { user, file }| {
+                block_on(user.test_lock_open(file, &test))
+            });
+        }
+        Ok(block_on(self.user()?.test_lock(&test))?)
     }
 
     fn lock_description(&self, description: &Description, wanted: Wanted) -> Reach<()> {
         let handle = description.record.handle;
-        let user = match description.record.is_file() {
-            true => self.own(description, false)?.user,
-            false => self.user()?,
-        };
         let lock = Lock {
             handle,
             family: family(wanted.family),
@@ -80,16 +80,32 @@ impl Process {
             end: wanted.end,
             wait_ms: 0,
         };
-        if wanted.kind != LockKind::Unlock {
-            match wanted.family {
-                Family::Process => drop(self.locked().insert(handle)),
-                _ => description.locked.store(true, Ordering::Relaxed),
-            }
-        }
+        let takes = wanted.kind != LockKind::Unlock;
         let before = interruptions();
         let interrupted = move || interruptions() != before;
-        let wait = if wanted.wait { Wait::Until(&interrupted) } else { Wait::No };
-        Ok(block_on(user.lock(lock, wait))?)
+        let wait = || if wanted.wait { Wait::Until(&interrupted) } else { Wait::No };
+        match wanted.family {
+            Family::Process if takes => drop(self.locked().insert(handle)),
+            Family::Process => {}
+            // The lock is that of all who have the file open through this description, here or elsewhere.
+            _ if description.record.has_opens() => {
+                let locked = self.with_own(description, false, |Own { user, file }| {
+                    block_on(user.lock_open(file, lock.clone(), wait()))
+                });
+                return locked.inspect(|()| {
+                    if takes {
+                        description.shared.note_locked();
+                    }
+                });
+            }
+            _ if takes => description.locked.store(true, Ordering::Relaxed),
+            _ => {}
+        }
+        let user = match description.record.is_file() {
+            true => self.own(description, false)?.user,
+            false => self.user()?,
+        };
+        Ok(block_on(user.lock(lock, wait()))?)
     }
 
     /// As POSIX has it, closing any descriptor of a file gives up the process's locks on it.
@@ -99,7 +115,8 @@ impl Process {
         }
     }
 
-    /// The last descriptor of an open file gives up the locks that are the open file's.
+    /// The last descriptor of what the manager knows no opens of gives up the locks that are its own; those of others
+    /// go with the last open, which the manager sees.
     pub(crate) fn drop_own_locks(&self, description: &Description) {
         if description.locked.swap(false, Ordering::Relaxed) {
             let _ = self.lock_description(description, whole(Family::Open));
@@ -126,7 +143,7 @@ fn family(family: Family) -> LockFamily {
     if family == Family::Whole { LockFamily::Flock } else { LockFamily::Range }
 }
 
-/// Within this client: the process itself, or one of its open files.
+/// Within this client: the process itself, or something open of which the manager knows no opens.
 fn owner(description: &Description, family: Family) -> u64 {
     match family {
         Family::Process => 0,

@@ -1,9 +1,11 @@
 //! Names: making, removing, moving.
 
+use std::os::fd::RawFd;
+
 use pvfs_client::{User, block_on};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::FileKind;
-use pvfs_wire::ops::RenameFlags;
+use pvfs_wire::ops::{RenameFlags, Target};
 
 use crate::errno::{Reach, Stop};
 use crate::paths::{At, Spot};
@@ -67,6 +69,18 @@ impl Process {
     pub fn link(&self, from: (At, &[u8]), to: (At, &[u8]), follow: bool) -> Reach<()> {
         self.pair(from, to, follow, |user, from, to| {
             block_on(user.link(from.target(), follow, to.target())).map(drop)
+        })
+    }
+
+    /// linkat(2) of what a descriptor is of: /proc/self/fd/3, or AT_EMPTY_PATH.
+    pub fn link_open(&self, fd: RawFd, to: (At, &[u8])) -> Reach<()> {
+        let existing = Target::object(self.description(fd)?.record.handle);
+        self.reach(to.0, to.1, false, |user, spot| {
+            match block_on(user.link(existing.clone(), false, spot.target())) {
+                // Its last name is gone.
+                Err(error) if error.errno() == Errno::ESTALE => Err(Errno::ENOENT.into()),
+                linked => linked.map(drop),
+            }
         })
     }
 

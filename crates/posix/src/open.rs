@@ -19,6 +19,18 @@ use crate::runtime::Apart;
 impl Process {
     /// openat(2). `mode` is taken as given by the program: the umask is taken off here.
     pub fn open(&self, at: At, path: &[u8], flags: OFlags, mode: u32) -> Reach<RawFd> {
+        self.open_striped(at, path, flags, mode, &Striping::default())
+    }
+
+    /// openat(2); a file that it creates lies on the iods as wished.
+    pub fn open_striped(
+        &self,
+        at: At,
+        path: &[u8],
+        flags: OFlags,
+        mode: u32,
+        striping: &Striping,
+    ) -> Reach<RawFd> {
         if flags.contains(OFlags::TMPFILE) {
             return Err(Errno::EOPNOTSUPP.into());
         }
@@ -26,23 +38,27 @@ impl Process {
             return self.open_path(at, path, flags);
         }
         let (mode, umask) = (mode & 0o7777, self.umask());
-        let follow =
-            !flags.contains(OFlags::NOFOLLOW) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
         let wire = wire_flags(flags);
-        let (attr, file, user, below) = self.reach(at, path, follow, |user, spot| {
+        let (attr, file, user, below) = self.reach(at, path, follows(flags), |user, spot| {
             let masked = user.masked(umask);
-            let opened = masked.open_known(spot.target(), wire, mode, Striping::default());
+            let opened = masked.open_known(spot.target(), wire, mode, striping.clone());
             let opening = block_on(opened)?;
             Ok((opening.attr, opening.file, user.clone(), spot.below()))
         })?;
+        if flags.contains(OFlags::NOATIME) && !may_leave_times(&attr) {
+            if let Some(file) = file {
+                block_on(user.close(file))?;
+            }
+            return Err(Errno::EPERM.into());
+        }
         self.opened(attr, file, user, self.prefix.join(&below), flags)
     }
 
     /// All bytes of a program that this user may execute, without a descriptor of it.
     pub fn program(&self, at: At, path: &[u8]) -> Reach<Vec<u8>> {
         self.reach(at, path, true, |user, spot| {
-            let flags = OpenFlags::READ.with(OpenFlags::EXECUTE);
-            let opened = user.open(spot.target(), flags, 0, Striping::default());
+            // To execute a program is not to read it, for those who ask.
+            let opened = user.open(spot.target(), OpenFlags::EXECUTE, 0, Striping::default());
             let opening = block_on(opened)?;
             let file = opening.file.ok_or(Errno::EACCES)?;
             let mut content = Vec::new();
@@ -72,7 +88,7 @@ impl Process {
         self.opened(opening.attr, opening.file, user, path, flags)
     }
 
-    fn opened(
+    pub(crate) fn opened(
         &self,
         attr: Attr,
         file: Option<OpenFile>,
@@ -118,7 +134,18 @@ impl Process {
     }
 }
 
-fn record(attr: &Attr, path: Vec<u8>, flags: OFlags) -> Record {
+/// O_NOATIME is for owners, as open(2) says.
+fn may_leave_times(attr: &Attr) -> bool {
+    let user = rustix::process::geteuid();
+    user.is_root() || user.as_raw() == attr.uid
+}
+
+/// Whether a symlink at the end of the path is followed.
+pub(crate) fn follows(flags: OFlags) -> bool {
+    !flags.contains(OFlags::NOFOLLOW) && !flags.contains(OFlags::CREATE | OFlags::EXCL)
+}
+
+pub(crate) fn record(attr: &Attr, path: Vec<u8>, flags: OFlags) -> Record {
     Record {
         handle: attr.handle,
         kind: attr.kind,
@@ -129,11 +156,12 @@ fn record(attr: &Attr, path: Vec<u8>, flags: OFlags) -> Record {
         capability: Bytes::default(),
         client: 0,
         open: 0,
+        group: Bytes::default(),
     }
 }
 
 /// The flags that stay with an open file and are shown by fcntl.
-fn status(flags: OFlags) -> u32 {
+pub(crate) fn status(flags: OFlags) -> u32 {
     let kept = OFlags::APPEND
         | OFlags::NONBLOCK
         | OFlags::SYNC
@@ -145,7 +173,7 @@ fn status(flags: OFlags) -> u32 {
     flags.intersection(kept).bits()
 }
 
-fn wire_flags(flags: OFlags) -> OpenFlags {
+pub(crate) fn wire_flags(flags: OFlags) -> OpenFlags {
     let access = match flags.intersection(OFlags::ACCMODE) {
         OFlags::WRONLY => OpenFlags::WRITE,
         OFlags::RDWR => OpenFlags::READ.with(OpenFlags::WRITE),

@@ -86,6 +86,11 @@ impl Spot {
         Target::below(self.dir, self.rest.as_slice())
     }
 
+    /// Whether it is the directory where it begins.
+    pub(crate) fn is_start(&self) -> bool {
+        components(&self.rest).is_empty()
+    }
+
     /// Its path below the prefix, by its text.
     pub(crate) fn below(&self) -> Vec<u8> {
         let joined = plain(&[self.base.as_slice(), b"/", &self.rest].concat());

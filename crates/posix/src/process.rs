@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use pvfs_client::credentials::{Identity, Issuer};
-use pvfs_client::{Filesystem, Options, User, block_on};
+use pvfs_client::{Filesystem, Options, User, View, block_on};
 use pvfs_config::Cluster;
 use pvfs_wire::token::SessionRights;
 use pvfs_wire::{Errno, Handle};
@@ -256,8 +256,16 @@ impl Process {
         if !description.record.is_file() {
             return Err(Errno::EISDIR.into());
         }
+        let group = &description.record.group;
+        if !group.is_empty() && appending {
+            return Err(Errno::EINVAL.into());
+        }
         description.own(appending, |flags| {
             let user = self.user()?;
+            if !group.is_empty() {
+                let file = Arc::new(user.openfh(group)?);
+                return Ok(Own { user, file });
+            }
             let file = block_on(user.adopt(&description.record.inheritance(flags)))?;
             Ok::<_, Stop>(Own { user, file: Arc::new(file) })
         })
@@ -265,6 +273,13 @@ impl Process {
 
     pub(crate) fn locked(&self) -> MutexGuard<'_, HashSet<Handle>> {
         self.locked.lock().expect(NO_PANIC)
+    }
+
+    /// The partitions that are set, for the child of a fork: where another thread was changing the table, none.
+    pub(crate) fn views_at_fork(&self) -> Vec<((u64, u64), View)> {
+        let Ok(table) = self.table.try_read() else { return Vec::new() };
+        let views = table.values().filter_map(|open| Some((open.identity, open.view_of_parent()?)));
+        views.collect()
     }
 
     /// What is open: a description once for each of its descriptors.

@@ -28,6 +28,8 @@ record! {
         pub client: u64,
         /// Its number for the open.
         pub open: u64,
+        /// The handle of a group open; whoever has it needs no server to use the file.
+        pub group: Bytes,
     }
 }
 
@@ -40,6 +42,11 @@ impl Record {
     /// Whether bytes can be read or written through it.
     pub fn is_file(&self) -> bool {
         self.kind == FileKind::Regular && !self.path_only
+    }
+
+    /// Whether the manager knows opens of it, one of each process: those of a group need none, nor do directories.
+    pub fn has_opens(&self) -> bool {
+        self.is_file() && self.group.is_empty()
     }
 
     /// What it takes to take part in the open, with other lasting flags.

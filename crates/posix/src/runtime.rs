@@ -2,15 +2,15 @@
 //! the program gets, and are known as [`KEPT`].
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::Duration;
 
 use pvfs_net::blocking::{Blocking, Patient};
 use pvfs_net::endpoint::Endpoint;
-use pvfs_net::loan::LentFile;
-use pvfs_net::runtime::{Instant, Interest, Runtime};
+use pvfs_net::queue::{Polled, is_driving};
+use pvfs_net::runtime::{Instant, Interest, KeptFile, Runtime};
 use pvfs_net::stream::Stream;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
@@ -63,6 +63,18 @@ impl Stream for Kept {
         self.socket.expect(bytes);
     }
 
+    fn send_files(
+        &mut self,
+        pieces: &[IoSlice<'_>],
+        files: &[BorrowedFd<'_>],
+    ) -> io::Result<usize> {
+        self.socket.send_files(pieces, files)
+    }
+
+    fn carries_files(&self) -> bool {
+        self.socket.carries_files()
+    }
+
     fn is_local(&self) -> bool {
         self.socket.is_local()
     }
@@ -102,19 +114,24 @@ impl Runtime for Apart {
         Blocking.random()
     }
 
-    fn keep(&self, file: OwnedFd) -> Option<LentFile> {
+    fn keep(&self, file: OwnedFd) -> Option<KeptFile> {
         let file = fcntl_dupfd_cloexec(&file, lowest()).ok()?;
         let noted = Noted(file.as_raw_fd());
         KEPT.insert(noted.0);
-        Some(LentFile::new(file, Some(Box::new(noted))))
+        Some(KeptFile::new(file, Some(Box::new(noted))))
     }
 
     /// Looks again soon instead of keeping a descriptor to be woken by: it is rare that more threads are at
-    /// one daemon than there are lanes.
+    /// one daemon than there are lanes. A queue has a descriptor.
     fn expect_wake(&self) {
+        if is_driving() {
+            return;
+        }
         let _later = Blocking.poll_timer(self.now().after(LOOK_AGAIN));
     }
 }
+
+impl Polled for Apart {}
 
 /// The lowest number for a descriptor that the program is not to see.
 pub fn lowest() -> RawFd {

@@ -7,6 +7,8 @@
 //!  16  lock      u32   the thread that holds the position; top bit: others wait
 //!  20  status    u32   O_APPEND and other flags that fcntl changes
 //!  24  position  u64
+//!  32  locked    u32   a lock was taken through it that outlives the process that took it
+//!  36  adopted   u32   how often a process has taken part in the open
 //! 128  record    see record.rs
 //! ```
 //!
@@ -46,6 +48,8 @@ struct Page {
     lock: AtomicU32,
     status: AtomicU32,
     position: AtomicU64,
+    locked: AtomicU32,
+    adopted: AtomicU32,
 }
 
 /// Makes the memfd of an open file with this record, under the lowest free number.
@@ -98,6 +102,10 @@ pub fn open(fd: BorrowedFd<'_>) -> Result<(Vec<u8>, Shared), Stop> {
 
 /// What tells one open file from another, whatever descriptors it has; nothing when the number is not open.
 pub fn identity(fd: RawFd) -> Option<(u64, u64)> {
+    // What is no number of a descriptor would be asked about as if it were 0.
+    if fd < 0 {
+        return None;
+    }
     let stat = rustix::fs::fstat(borrow(fd)).ok()?;
     Some((stat.st_dev, stat.st_ino))
 }
@@ -185,6 +193,35 @@ impl Shared {
         self.page().status.store(status, Ordering::Relaxed);
     }
 
+    /// A lock was taken through it that belongs to all who hold it.
+    pub fn note_locked(&self) {
+        self.page().locked.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether one ever was.
+    pub fn is_locked(&self) -> bool {
+        self.page().locked.load(Ordering::Relaxed) != 0
+    }
+
+    /// This process takes part in the open now; whoever waits for that goes on.
+    pub fn note_adopted(&self) {
+        self.page().adopted.fetch_add(1, Ordering::Release);
+        let _ = futex::wake(&self.page().adopted, futex::Flags::empty(), u32::MAX >> 1);
+    }
+
+    /// How often processes have taken part in the open.
+    pub fn adopted(&self) -> u32 {
+        self.page().adopted.load(Ordering::Acquire)
+    }
+
+    /// Waits until one more has than `before`, while `lives` says that it may yet.
+    pub fn await_adoption(&self, before: u32, lives: impl Fn() -> bool) {
+        while self.adopted() == before && lives() {
+            let counter = &self.page().adopted;
+            let _ = futex::wait(counter, futex::Flags::empty(), before, Some(&LOOK_AGAIN));
+        }
+    }
+
     #[allow(unsafe_code)]
     fn page(&self) -> &Page {
         // SAFETY: the mapping is a page long, aligned to one, and stays until drop; the seals keep the file
@@ -232,7 +269,7 @@ fn lives(thread: u32) -> bool {
 }
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"pvfsfd1\0");
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const RECORD_AT: u64 = 128;
 const PAGE_BYTES: usize = 4096;
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);

@@ -8,8 +8,8 @@ use pvfs_wire::attr::FileKind;
 use pvfs_wire::ops::{AccessBits, Target};
 use pvfs_wire::{Errno, Handle};
 
-use crate::errno::Reach;
-use crate::paths::At;
+use crate::errno::{Reach, Stop};
+use crate::paths::{At, plain};
 use crate::process::Process;
 
 /// A working directory below the prefix.
@@ -44,7 +44,18 @@ impl Process {
 
     /// chdir(2) to a path that may be ours.
     pub fn change_directory(&self, at: At, path: &[u8]) -> Reach<()> {
-        let (path, attr) = self.canonical(at, path)?;
+        let found = match self.canonical(at, path) {
+            Err(Stop::Errno(Errno::ENOENT | Errno::ESTALE))
+                if at == At::Working && path.starts_with(b"..") =>
+            {
+                // The way up from a working directory that was removed is known by its text only.
+                let (_, base) = self.place(at)?;
+                let below = [base.as_slice(), b"/", path].concat();
+                self.canonical(at, &plain(&self.prefix.join(&below)))
+            }
+            found => found,
+        };
+        let (path, attr) = found?;
         if attr.kind != FileKind::Directory {
             return Err(Errno::ENOTDIR.into());
         }

@@ -1,0 +1,227 @@
+//! To whom a call goes: to us, or to the C library.
+
+#![allow(unsafe_code)]
+
+use std::ffi::{CString, c_char, c_int};
+use std::os::fd::RawFd;
+use std::sync::atomic::Ordering;
+
+use crate::numbers::{KEPT, OURS};
+use crate::{At, Process, Reach, Stop};
+use libc::AT_FDCWD;
+use pvfs_wire::Errno;
+use rustix::fs::{Access, AtFlags, CWD, accessat, readlinkat};
+
+use super::answer::{Answer, errno, fail, set_errno};
+use super::memory::text;
+use super::state::{INSIDE, prefix, with};
+
+/// A directory and a path from there, as C passes them.
+pub type Name = (c_int, *const c_char);
+
+/// A call that names a path. `real` is given the path as the program gave it, or as a link of ours leads.
+///
+/// # Safety
+///
+/// `path` is null or a C string.
+pub unsafe fn at_path<T: Answer>(
+    directory: c_int,
+    path: *const c_char,
+    real: impl Fn(c_int, *const c_char) -> T,
+    ours: impl Fn(&'static Process, At, &[u8]) -> Reach<T>,
+) -> T {
+    let mut out: Option<CString> = None;
+    // Links may lead out and in and out again.
+    for _ in 0..CROSSINGS_MAX {
+        let (directory, path) =
+            out.as_ref().map_or((directory, path), |out| (AT_FDCWD, out.as_ptr()));
+        // SAFETY: the caller's promise, or a C string of ours.
+        let reach = if unsafe { leads_in(directory, path) } {
+            // SAFETY: as above; a path that leads in is not null.
+            let given = unsafe { text(path) };
+            with(|process| ours(process, at(directory), given))
+        } else {
+            let answer = real(directory, path);
+            if !answer.is_failed() || !may_be_linked_in(errno()) || path.is_null() {
+                return answer;
+            }
+            let before = errno();
+            // SAFETY: as above; it is not null.
+            match linked_in(directory, unsafe { text(path) }) {
+                Some(inside) => with(|process| ours(process, At::Working, &inside)),
+                None => return fail(before),
+            }
+        };
+        match reach {
+            Err(Stop::NotOurs) => return real(directory, path),
+            Err(Stop::Outside(path)) => match CString::new(path) {
+                Ok(path) => out = Some(path),
+                Err(_) => return fail(Errno::ENOENT),
+            },
+            reach => return finish(reach, |_| fail(Errno::ENOENT)),
+        }
+    }
+    fail(Errno::ELOOP)
+}
+
+/// Does something with two names, if one of them is ours.
+///
+/// # Safety
+///
+/// The names are null or C strings.
+pub unsafe fn paired(
+    from: Name,
+    to: Name,
+    real: impl FnOnce() -> c_int,
+    ours: impl FnOnce(&Process, (At, &[u8]), (At, &[u8])) -> Reach<()>,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    if !unsafe { leads_in(from.0, from.1) || leads_in(to.0, to.1) } {
+        return real();
+    }
+    if from.1.is_null() || to.1.is_null() {
+        return fail(Errno::EFAULT);
+    }
+    // SAFETY: the caller's promise.
+    let (old, new) = unsafe { (text(from.1), text(to.1)) };
+    let done = with(|process| ours(process, (at(from.0), old), (at(to.0), new)).map(|()| 0));
+    match done {
+        Err(Stop::NotOurs) => real(),
+        // One of them leads out, and the other is ours.
+        done => finish(done, |_| fail(Errno::EXDEV)),
+    }
+}
+
+/// A call that names a descriptor.
+#[inline]
+pub fn at_descriptor<T: Answer>(
+    fd: RawFd,
+    real: impl FnOnce() -> T,
+    ours: impl FnOnce(&'static Process) -> Reach<T>,
+) -> T {
+    if !OURS.has(fd) {
+        return real();
+    }
+    match with(ours) {
+        Err(Stop::NotOurs) => real(),
+        reach => finish(reach, |_| fail(Errno::EBADF)),
+    }
+}
+
+/// The end of a call: its value, or errno and the value for failure; `outside` where it leads out.
+pub fn finish<T: Answer>(reach: Reach<T>, outside: impl FnOnce(Option<CString>) -> T) -> T {
+    match reach {
+        Ok(value) => value,
+        Err(Stop::Errno(errno)) => fail(errno),
+        Err(Stop::NotOurs) => outside(None),
+        Err(Stop::Outside(path)) => match CString::new(path) {
+            Ok(path) => outside(Some(path)),
+            Err(_) => fail(Errno::ENOENT),
+        },
+    }
+}
+
+/// Whether a path leads into the file system, as far as its text tells.
+///
+/// # Safety
+///
+/// `path` is null or a C string.
+#[inline]
+pub unsafe fn leads_in(directory: c_int, path: *const c_char) -> bool {
+    if path.is_null() {
+        return false;
+    }
+    // SAFETY: the caller's promise.
+    let path = unsafe { text(path) };
+    if path.first() == Some(&b'/') {
+        return prefix().is_some_and(|prefix| prefix.covers(path));
+    }
+    begins_inside(directory)
+}
+
+/// Whether relative paths begin in the file system.
+#[inline]
+pub fn begins_inside(directory: c_int) -> bool {
+    if directory == AT_FDCWD { INSIDE.load(Ordering::Relaxed) } else { OURS.has(directory) }
+}
+
+/// Where relative paths begin.
+pub fn at(directory: c_int) -> At {
+    if directory == AT_FDCWD { At::Working } else { At::Directory(directory) }
+}
+
+/// Whether a number is one that no program may touch.
+pub fn is_kept(fd: RawFd) -> bool {
+    KEPT.has(fd) && !super::state::is_borrowed()
+}
+
+/// [`alias`] of a path as programs pass it.
+///
+/// # Safety
+///
+/// `path` is null or a C string.
+pub unsafe fn alias_at(path: *const c_char) -> Option<RawFd> {
+    if path.is_null() {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    alias(unsafe { text(path) })
+}
+
+/// The descriptor of ours that a path of the kernel's stands for: /proc/self/fd/3, /dev/stdin.
+pub fn alias(path: &[u8]) -> Option<RawFd> {
+    let number = match path {
+        b"/dev/stdin" => return Some(0).filter(|fd| OURS.has(*fd)),
+        b"/dev/stdout" => return Some(1).filter(|fd| OURS.has(*fd)),
+        b"/dev/stderr" => return Some(2).filter(|fd| OURS.has(*fd)),
+        path => path.strip_prefix(b"/dev/fd/").or_else(|| path.strip_prefix(b"/proc/self/fd/"))?,
+    };
+    let fd = std::str::from_utf8(number).ok()?.parse().ok()?;
+    OURS.has(fd).then_some(fd)
+}
+
+fn may_be_linked_in(errno: Errno) -> bool {
+    matches!(errno, Errno::ENOENT | Errno::ENOTDIR)
+}
+
+/// The path below the prefix that a path of the kernel's leads to by a link, or by beginning above the prefix.
+fn linked_in(directory: c_int, path: &[u8]) -> Option<Vec<u8>> {
+    if is_plainly_absent(directory, path) {
+        return None;
+    }
+    let before = errno();
+    let absolute = match path.first()? {
+        b'/' => path.to_vec(),
+        _ => {
+            let of = if directory == AT_FDCWD { "cwd".into() } else { format!("fd/{directory}") };
+            let base = rustix::fs::readlink(format!("/proc/self/{of}"), Vec::new()).ok()?;
+            [base.as_bytes(), b"/", path].concat()
+        }
+    };
+    let found = with(|process| Ok(process.linked_in(&absolute)));
+    set_errno(before);
+    found.ok().flatten()
+}
+
+/// Whether the kernel knows the directory in which the path ends, and nothing is there: then no link leads elsewhere.
+/// Two questions for what may be many: programs look for much that is not there.
+fn is_plainly_absent(directory: c_int, path: &[u8]) -> bool {
+    let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => (&b"/"[..], &path[1..]),
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&b"."[..], path),
+    };
+    // From a directory above it the prefix itself is such a name.
+    let of_prefix =
+        prefix().and_then(|prefix| prefix.as_bytes().rsplit(|byte| *byte == b'/').next());
+    if matches!(name, b"" | b"." | b"..") || of_prefix == Some(name) {
+        return false;
+    }
+    let at = if directory == AT_FDCWD { CWD } else { crate::shared::borrow(directory) };
+    // Not through the C library: its errno is the program's.
+    readlinkat(at, path, Vec::new()) == Err(rustix::io::Errno::NOENT)
+        && accessat(at, parent, Access::EXISTS, AtFlags::empty()).is_ok()
+}
+
+/// As many as Linux follows links.
+const CROSSINGS_MAX: u32 = 40;

@@ -1,0 +1,54 @@
+//! Arguments that make no sense, and servers that are not there.
+
+use crate::support::{TestCluster, text};
+use crate::{Linked, compiled, done, run, source};
+
+#[test]
+fn what_makes_no_sense_is_the_errno_of_the_manual_and_changes_nothing() {
+    let cluster = TestCluster::start(3);
+    let source = source("crates/pvfs/tests/capi/refusals.c");
+    let Some(program) = compiled(&cluster, &source, Linked::Shared) else { return };
+    cluster.run(&["mkdir", "pvfs:/refusals"]);
+    assert_eq!(done(&cluster, &program, &["/pvfs/refusals"]), "refusals: done\n");
+}
+
+#[test]
+fn random_vectors_move_what_a_model_says_on_our_files_and_on_ordinary_ones() {
+    let cluster = TestCluster::start(3);
+    let source = source("crates/pvfs/tests/capi/vectors.c");
+    let Some(program) = compiled(&cluster, &source, Linked::Shared) else { return };
+    let ordinary = cluster.scratch().join("vectors");
+    for path in ["/pvfs/vectors", &ordinary.display().to_string()] {
+        for seed in ["1", "2", "3"] {
+            assert_eq!(done(&cluster, &program, &[path, seed]), "vectors: done\n");
+        }
+    }
+}
+
+#[test]
+fn openfh_asks_no_server_and_every_call_ends_when_none_answers() {
+    let cluster = TestCluster::start(2);
+    let source = source("crates/pvfs/tests/capi/alone.c");
+    let Some(program) = compiled(&cluster, &source, Linked::Shared) else { return };
+    let handle = cluster.scratch().join("handle").display().to_string();
+    done(&cluster, &program, &["open", "/pvfs/alone", &handle]);
+    for name in ["mgr0", "io0", "io1"] {
+        cluster.signal(name, rustix::process::Signal::KILL);
+    }
+    let output = run(&cluster, &program, &["use", "/pvfs/alone", &handle]);
+    assert_eq!(text(&output), "alone: openfh\nalone: Input/output error\n");
+    cluster.up();
+    let output = run(&cluster, &program, &["use", "/pvfs/alone", &handle]);
+    assert_eq!(text(&output), "alone: openfh\nalone: content\n");
+}
+
+#[test]
+fn descriptors_live_through_fork_exec_sockets_and_duplicates() {
+    let cluster = TestCluster::start(2);
+    let source = source("crates/pvfs/tests/capi/descriptors.c");
+    for linked in [Linked::Shared, Linked::Static] {
+        let Some(program) = compiled(&cluster, &source, linked) else { return };
+        let inside = format!("/pvfs/descriptors-{linked:?}");
+        assert_eq!(done(&cluster, &program, &[&inside]), "descriptors: done\n");
+    }
+}
