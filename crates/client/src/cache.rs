@@ -37,7 +37,7 @@ pub struct Cache {
 }
 
 /// When a request began: what was recalled since does not hold any more.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Mark {
     count: u64,
     at: Instant,
@@ -63,8 +63,10 @@ struct State {
     until: Instant,
     /// Counts recalls and changes.
     count: u64,
-    /// What was asked before this count is not kept.
+    /// What was asked before this count is not kept: what was recalled since is not known any more.
     floor: u64,
+    /// The like for what this client changed.
+    changed_floor: u64,
     recalled: HashMap<Key, u64>,
     changed: HashMap<Key, u64>,
     under_way: HashMap<Key, u32>,
@@ -115,6 +117,13 @@ impl Cache {
             return Instant(0);
         }
         self.lock().until(mark, key, leased_ms)
+    }
+
+    /// Whether nothing of the object was recalled since the mark, in the same lease. Who was told something then
+    /// that may be cached knows by this that it still holds.
+    pub fn holds_since(&self, mark: Mark, object: u64, now: Instant) -> bool {
+        let Some(state) = self.valid(now) else { return false };
+        mark.count >= state.floor && !is_since(&state.recalled, &Key::Object(object), mark)
     }
 
     /// Keeps attributes; returns until when they may be believed.
@@ -226,7 +235,7 @@ impl Cache {
             state.drop_key(&key);
             let count = state.next();
             note(&mut state.recalled, key, count);
-            state.forget_old();
+            state.forget_old_recalls();
         }
     }
 
@@ -278,7 +287,7 @@ impl Drop for OwnChange<'_> {
             let count = state.next();
             note(&mut state.changed, key, count);
         }
-        state.forget_old();
+        state.forget_old_changes();
     }
 }
 
@@ -299,7 +308,8 @@ impl State {
     /// Whether it may be kept here: nothing of it is, or was since the mark, being changed by this client.
     fn may_keep(&self, mark: Mark, key: &Key) -> bool {
         let is_under_way = ancestors(key).any(|key| self.under_way.contains_key(&key));
-        !is_under_way && !is_since(&self.changed, key, mark)
+        let is_changed = mark.count < self.changed_floor || is_since(&self.changed, key, mark);
+        !is_under_way && !is_changed
     }
 
     fn keep_attributes(&mut self, mark: Mark, attr: &Attr, leased_ms: u32) -> Instant {
@@ -401,11 +411,17 @@ impl State {
     }
 
     /// What is forgotten counts as recalled: whatever was asked before now is not kept.
-    fn forget_old(&mut self) {
-        if self.recalled.len() + self.changed.len() > RECENT_MAX {
+    fn forget_old_recalls(&mut self) {
+        if self.recalled.len() > RECENT_MAX {
             self.recalled.clear();
-            self.changed.clear();
             self.floor = self.next();
+        }
+    }
+
+    fn forget_old_changes(&mut self) {
+        if self.changed.len() > RECENT_MAX {
+            self.changed.clear();
+            self.changed_floor = self.next();
         }
     }
 }
@@ -455,7 +471,7 @@ const NAMES_MAX: usize = 256 << 10;
 /// Entries of a page whose attributes are not known any more; beyond that one question for all is better.
 const MISSING_MAX: usize = 8;
 
-/// Recalls and changes remembered for requests that are under way.
+/// Recalls, and changes, remembered for requests that are under way.
 const RECENT_MAX: usize = 8 << 10;
 
 #[cfg(test)]

@@ -40,6 +40,6 @@ pub use ops::space::Seek;
 pub use ops::statfs::{Space, Unanswered};
 pub use pvfs_layout::{Partition, Region, Regions};
 pub use pvfs_net::blocking::{Blocking, block_on};
-pub use queue::{Outcome, Queue, Ticket};
+pub use queue::{Outcome, Queue, Ticket, Writing};
 pub use user::User;
 pub use view::View;

@@ -17,7 +17,9 @@ use std::time::Duration;
 
 use pvfs_layout::Region;
 use pvfs_net::blocking::Blocking;
+use pvfs_net::queue::Polled;
 pub use pvfs_net::queue::Ticket;
+use pvfs_net::runtime::Runtime;
 use pvfs_wire::attr::{Attr, Striping};
 use pvfs_wire::ops::{OpenFlags, Target};
 
@@ -40,15 +42,16 @@ pub enum Outcome {
 }
 
 /// One thread's operations that are on the way, for one user; memory is borrowed for `'m`.
-pub struct Queue<'m> {
+pub struct Queue<'m, R: Runtime = Blocking> {
     operations: pvfs_net::queue::Queue<'m, Result<Outcome>>,
-    user: User<Blocking>,
+    user: User<R>,
 }
 
-impl<'m> Queue<'m> {
-    /// An empty queue. Takes two descriptors, and a connection to each iod that it talks to.
-    pub fn new(user: &User<Blocking>) -> io::Result<Self> {
-        Ok(Self { operations: pvfs_net::queue::Queue::new()?, user: user.together() })
+impl<'m, R: Polled> Queue<'m, R> {
+    /// An empty queue. Takes two descriptors, and a connection to each daemon that it talks to.
+    pub fn new(user: &User<R>) -> io::Result<Self> {
+        let operations = pvfs_net::queue::Queue::new(user.filesystem().runtime())?;
+        Ok(Self { operations, user: user.together() })
     }
 
     /// Reads from `offset` into `buffer` ([`User::read_at`]).
@@ -137,7 +140,7 @@ impl<'m> Queue<'m> {
     }
 
     /// Any other operation, which is given the user to do it as.
-    pub fn submit<F>(&mut self, operation: impl FnOnce(User<Blocking>) -> F) -> Ticket
+    pub fn submit<F>(&mut self, operation: impl FnOnce(User<R>) -> F) -> Ticket
     where
         F: Future<Output = Result<Outcome>> + Send + 'm,
     {
@@ -196,33 +199,34 @@ impl<'m> Queue<'m> {
     }
 }
 
-impl Drop for Queue<'_> {
+impl<R: Runtime> Drop for Queue<'_, R> {
     fn drop(&mut self) {
         self.operations.clear();
         self.user.part();
     }
 }
 
-/// A write that is on the way. Should it be given up, the file is told that its fate is not known.
-struct Writing {
-    user: User<Blocking>,
+/// A write that is on the way. Should it be given up (dropped), the file is told that its fate is not known.
+pub struct Writing<R: Runtime> {
+    user: User<R>,
     file: Arc<OpenFile>,
     end: u64,
     has_ended: bool,
 }
 
-impl Writing {
-    fn new(user: &User<Blocking>, file: &Arc<OpenFile>, end: u64) -> Self {
+impl<R: Runtime> Writing<R> {
+    /// A write that will end at `end`.
+    pub fn new(user: &User<R>, file: &Arc<OpenFile>, end: u64) -> Self {
         Self { user: user.clone(), file: file.clone(), end, has_ended: false }
     }
 
     /// The write has noted by itself how it ended.
-    fn ended(mut self) {
+    pub fn ended(mut self) {
         self.has_ended = true;
     }
 }
 
-impl Drop for Writing {
+impl<R: Runtime> Drop for Writing<R> {
     fn drop(&mut self) {
         if !self.has_ended {
             self.file.abandoned_write(self.end, self.user.now());

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pvfs_net::call::Principal;
+use pvfs_net::call::{CallError, Patience, Pipelined, Principal, Server};
 use pvfs_net::pipe::Together;
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::ops::Asked;
@@ -47,16 +47,23 @@ impl<R: Runtime> User<R> {
     }
 
     /// The same user for operations that one thread moves side by side ([`pvfs_net::runtime::all`],
-    /// [`crate::Queue`]): small transfers of theirs share one connection to each iod, and do not wait for one another.
+    /// [`crate::Queue`]): small requests of theirs share one connection to each daemon, and do not wait for one another.
     /// Connections end with [`Self::part`].
     #[must_use]
     pub fn together(&self) -> Self {
         Self { together: Some(Together::new()), ..self.clone() }
     }
 
+    /// The same user for operations that are moved side by side with those of `other`.
+    #[must_use]
+    pub fn beside(&self, other: &Self) -> Self {
+        Self { together: other.together, ..self.clone() }
+    }
+
     /// Closes the connections of operations that were side by side, and have ended for good.
     pub fn part(&self) {
         if let Some(together) = self.together {
+            self.filesystem.manager().part(together);
             self.filesystem.iods().iter().for_each(|iod| iod.part(together));
         }
     }
@@ -78,5 +85,28 @@ impl<R: Runtime> User<R> {
 
     pub(crate) async fn ask<O: Operation>(&self, request: &O) -> Result<O::Reply> {
         self.filesystem.ask(&self.principal, request).await
+    }
+
+    /// The like for requests of which many are asked side by side, and whose replies are short.
+    pub(crate) async fn ask_together<O: Operation>(&self, request: &O) -> Result<O::Reply> {
+        let patience = self.filesystem.metadata_patience();
+        Ok(self.call_together(self.filesystem.manager(), request, patience).await?)
+    }
+
+    /// The like of any daemon.
+    pub(crate) async fn call_together<O: Operation>(
+        &self,
+        server: &Server<R>,
+        request: &O,
+        patience: Patience,
+    ) -> std::result::Result<O::Reply, CallError> {
+        let (caller, principal) = (self.filesystem.caller(), &self.principal);
+        match self.together {
+            None => caller.call(server, principal, request, patience).await,
+            Some(together) => {
+                let how = Pipelined { patience, together };
+                caller.call_pipelined(server, principal, request, how).await
+            }
+        }
     }
 }

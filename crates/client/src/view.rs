@@ -45,6 +45,26 @@ impl View {
         self.0
     }
 
+    /// How many bytes of the view lie before the end of a file of this size.
+    pub fn bytes_before(&self, size: u64) -> u64 {
+        let Partition { offset, gsize, stride, gstride, ngroups } = self.0;
+        let beyond = size.saturating_sub(offset);
+        // Of `bytes` of the file from the first of groups on; at most `groups` of them.
+        let of_groups = |bytes: u64, groups: u64| {
+            let whole = bytes.checked_div(stride).unwrap_or(0).min(groups);
+            let rest = if whole < groups { bytes - whole * stride } else { 0 };
+            whole * gsize + rest.min(gsize)
+        };
+        match (gsize, ngroups) {
+            (0, _) => beyond,
+            (_, 0) => of_groups(beyond, u64::MAX),
+            _ => {
+                let (sets, rest) = (beyond / gstride, beyond % gstride);
+                sets * ngroups * gsize + of_groups(rest, ngroups)
+            }
+        }
+    }
+
     /// Where in the file `len` bytes from `position` on are.
     pub fn regions(&self, position: u64, len: u64) -> Result<Regions> {
         let regions = match self.0.gsize {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use pvfs_iod::{Config, Iod, LocalDisk};
 use pvfs_layout::{Dist, Level, Regions};
 use pvfs_net::buffer::Pool;
-use pvfs_net::service::{ConnectionId, Desk, Peer, Request, Response, Service, Ticket};
+use pvfs_net::service::{ConnectionId, Desk, Peer, Request, Response, Service, Storage, Ticket};
 use pvfs_wire::ops::{Access, Hello, Read, Sync, Write};
 use pvfs_wire::token::{Capability, Holder, KeyRing, Rights, Session, SessionRights};
 use pvfs_wire::{Handle, Header, Operation};
@@ -72,7 +72,15 @@ impl Bench {
         let header = Header::request(O::CODE, self.tag.fetch_add(1, SeqCst)).with_body(&body);
         let ticket = Ticket::new(self.peer.connection, header, self.mailbox.clone());
         let (peer, session, body) = (&self.peer, Some(&self.session), &body[..]);
-        self.iod.serve(vec![Request { peer, session, header, body, data, memory: None, ticket }]);
+        self.iod.serve(vec![Request {
+            peer,
+            session,
+            header,
+            body,
+            data,
+            storage: Storage::Round,
+            ticket,
+        }]);
         let response = self.replies.recv().expect("every request is answered");
         assert_eq!(response.status, pvfs_wire::OK);
         response.data.map_or(0, |data| data.len())

@@ -45,6 +45,7 @@ impl Bench {
                     keys: &self.keys,
                     random: &mut self.random,
                     busy: None,
+                    left: Vec::new(),
                 };
                 replies
                     .push(dispatch(O::CODE, body, &mut cx).expect("the bench asks nothing wrong"));

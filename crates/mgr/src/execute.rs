@@ -11,6 +11,7 @@ use pvfs_wire::{Effect, Errno, Wire, manager_operations};
 
 use crate::namespace::Filesystem;
 use crate::permission::Credentials;
+use crate::record::First;
 use crate::store::{StoreError, Transaction};
 
 /// What a request knows of the world.
@@ -33,6 +34,8 @@ pub struct Context<'a, 'view> {
     pub random: &'a mut Random,
     /// Set with EAGAIN: the request may succeed once the truncation of this object has ended.
     pub busy: Option<u64>,
+    /// Open files, by their first opens, in which an open has ended.
+    pub left: Vec<First>,
 }
 
 /// What is decided outside the name space.

@@ -17,6 +17,10 @@
 //! 09   object u64, ...                       a lock, see manager/locking.rs
 //! 0a   number u64                            SharedOpen; its OpenFile is that of client `number`
 //! 0b   client u64                            version byte, lease in ns u64: it caches, and may believe what it was told
+//! 0c   number u64                            version byte, i64: the number that the users of a shared open share
+//! 0d   client u64, open u64                  version byte, first client u64, first open u64: it takes part in that open file
+//! 0e   first client u64, first open u64,
+//!      client u64, open u64                  version byte: the same, from the other side
 //! ```
 
 /// Tag of facts about the file system.
@@ -43,6 +47,12 @@ pub const LOCK: u8 = 0x09;
 pub const SHARED: u8 = 0x0a;
 /// Tag of clients that cache.
 pub const CACHING: u8 = 0x0b;
+/// Tag of the numbers of shared opens.
+pub const COUNT: u8 = 0x0c;
+/// Tag of opens that take part in another one's open file.
+pub const TAKEN: u8 = 0x0d;
+/// Tag of those who take part in an open file.
+pub const PARTAKER: u8 = 0x0e;
 
 /// The identity of the file system, written once.
 pub const IDENTITY: &[u8] = b"\x00filesystem";
@@ -143,9 +153,30 @@ pub fn shared(number: u64) -> One {
     one(SHARED, number)
 }
 
+/// The number that the users of a shared open share.
+pub fn count(number: u64) -> One {
+    one(COUNT, number)
+}
+
 /// That a client caches.
 pub fn caching(client: u64) -> One {
     one(CACHING, client)
+}
+
+/// An open that takes part in another one's open file.
+pub fn taken(client: u64, open: u64) -> Two {
+    two(TAKEN, client, open)
+}
+
+/// Before all who take part in an open file besides who opened it.
+pub fn partakers(first: (u64, u64)) -> Two {
+    two(PARTAKER, first.0, first.1)
+}
+
+/// One of them.
+pub fn partaker(first: (u64, u64), client: u64, open: u64) -> Vec<u8> {
+    let numbers = [client.to_be_bytes(), open.to_be_bytes()];
+    [partakers(first).as_slice(), numbers.as_flattened()].concat()
 }
 
 /// Before all locks on an object.
@@ -189,6 +220,8 @@ mod tests {
         assert_eq!(inode(0x0102), [2, 0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(dentry(3, 4), [1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4]);
         assert_eq!(xattr(5, b"user.a"), b"\x03\0\0\0\0\0\0\0\x05user.a");
+        assert_eq!(partaker((1, 2), 3, 4)[..17], partakers((1, 2)));
+        assert_eq!(partaker((1, 2), 3, 4)[17..], open(3, 4)[1..]);
         assert_eq!(reply(6, 7), [7, 0, 0, 0, 0, 0, 0, 0, 6, 0, 7]);
     }
 
@@ -196,8 +229,10 @@ mod tests {
     #[test]
     fn the_document_lists_every_tag() {
         let document = include_str!("../../../docs/disk.md");
-        let tags =
-            [META, DENTRY, INODE, XATTR, OPEN, TICKET, PURGE, REPLY, CLIENT, LOCK, SHARED, CACHING];
+        let tags = [
+            META, DENTRY, INODE, XATTR, OPEN, TICKET, PURGE, REPLY, CLIENT, LOCK, SHARED, CACHING,
+            COUNT, TAKEN, PARTAKER,
+        ];
         for tag in tags {
             assert!(document.contains(&format!("| {tag:02x} |")), "docs/disk.md lacks tag {tag}");
         }

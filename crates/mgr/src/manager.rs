@@ -322,6 +322,7 @@ impl Manager {
             keys: &keys,
             random,
             busy: None,
+            left: Vec::new(),
         };
         match dispatch(request.header.operation, request.body, &mut cx) {
             Ok(body) => Response::encoded(body),

@@ -11,7 +11,7 @@ mod open;
 pub use dentry::{Dentry, Named};
 pub use file::{RegularFile, Truncation, Writing};
 pub use inode::{Body, Directory, Inode};
-pub use open::{OpenFile, ReplyRecord, SharedOpen};
+pub use open::{First, OpenFile, ReplyRecord, SharedOpen};
 
 use pvfs_wire::attr::Time;
 use pvfs_wire::codec::{Reader, Wire};

@@ -68,6 +68,18 @@ impl Stream for Patient {
         self.expected_bytes = bytes;
     }
 
+    fn send_files(
+        &mut self,
+        pieces: &[IoSlice<'_>],
+        files: &[BorrowedFd<'_>],
+    ) -> io::Result<usize> {
+        self.socket.send_files(pieces, files)
+    }
+
+    fn carries_files(&self) -> bool {
+        self.socket.carries_files()
+    }
+
     fn is_local(&self) -> bool {
         self.socket.is_local()
     }

@@ -15,7 +15,6 @@ mod pipelined;
 mod pool;
 mod sequences;
 
-use std::future::poll_fn;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,7 +28,7 @@ use crate::endpoint::Endpoint;
 use crate::lane::{Incoming, Lane, LaneError, LaneId, Outgoing};
 use crate::pipe::Together;
 use crate::runtime::{Instant, Runtime, before, sleep_until};
-use pool::{Lanes, Lease, Taken};
+use pool::{Lanes, Lease, Mover};
 use sequences::{ChangeSlot, Sequences};
 
 /// A client process, as daemons know it.
@@ -281,10 +280,31 @@ impl<R: Runtime> Caller<R> {
         request: &O,
         patience: Patience,
     ) -> Result<Told<O::Reply>, CallError> {
-        let body = request.to_bytes();
-        let slot = self.begin_change::<O>().await;
+        self.ask(&Call::new::<O>(server, principal, Sequence::default(), patience), request).await
+    }
+
+    /// The like for many at once, whose requests and replies are short: those that move `together` share a connection.
+    pub async fn call_pipelined<O: Operation>(
+        &self,
+        server: &Server<R>,
+        principal: &Principal,
+        request: &O,
+        Pipelined { patience, together }: Pipelined,
+    ) -> Result<O::Reply, CallError> {
+        let call = Call::new::<O>(server, principal, Sequence::default(), patience);
+        let call = Call { mover: Mover::Queue, together: Some(together), ..call };
+        self.ask(&call, request).await?.outcome.map_err(CallError::from)
+    }
+
+    async fn ask<O: Operation>(
+        &self,
+        call: &Call<'_, R>,
+        request: &O,
+    ) -> Result<Told<O::Reply>, CallError> {
+        let (body, server) = (request.to_bytes(), call.server);
+        let slot = self.begin_change::<O>(call.mover).await;
         let sequence = slot.as_ref().map_or(Sequence::default(), |slot| slot.sequence);
-        let call = Call::new::<O>(server, principal, sequence, patience);
+        let call = Call { sequence, ..*call };
         let reply = self.repeat_told(&call, |_| body.clone(), &mut Data::default()).await?;
         drop(slot);
         let leased_ms = reply.header.timeout_ms;
@@ -308,8 +328,8 @@ impl<R: Runtime> Caller<R> {
     ) -> Result<Moved<O::Reply>, CallError> {
         let call = Call::new::<O>(server, principal, Sequence::default(), patience);
         let together = data.fits_a_pipe().then_some(together);
-        let call =
-            Call { reply_bytes: REPLY_BYTES_WITH_DATA, shown: Some(shown), together, ..call };
+        let (reply_bytes, mover) = (REPLY_BYTES_WITH_DATA, Mover::Queue);
+        let call = Call { reply_bytes, mover, shown: Some(shown), together, ..call };
         self.transfer_by(&call, make, data).await
     }
 
@@ -417,11 +437,11 @@ impl<R: Runtime> Caller<R> {
     ) -> Result<Incoming, Trouble> {
         if let Some(together) = call.together
             && let Some(incoming) =
-                self.attempt_pipelined(call, deadline, together, &build, data).await?
+                self.attempt_pipelined(call, deadline, tried, together, &build, data).await?
         {
             return Ok(incoming);
         }
-        let mut lease = self.lane(call.server).await?;
+        let mut lease = self.lane(call.server, call.mover).await?;
         let lane = lease.lane.as_mut().expect("a lease holds a lane until it is dropped");
         if tried && call.sequence.is_change() && !lane.welcome().lease_kept {
             // The reply records went with the lease, so that a repetition might run twice.
@@ -489,18 +509,13 @@ impl<R: Runtime> Caller<R> {
     }
 
     /// A lane for one exchange. Broken ones are reconnected first, all of them: see the module's head.
-    async fn lane<'a>(&self, server: &'a Server<R>) -> Result<Lease<'a, R>, Trouble> {
+    async fn lane<'a>(&self, server: &'a Server<R>, mover: Mover) -> Result<Lease<'a, R>, Trouble> {
         loop {
-            let taken = poll_fn(|cx| server.lock().take(cx.waker(), &self.runtime)).await;
-            let (id, lane) = match taken {
-                Taken::Idle(id, lane) => (id, Some(lane)),
-                Taken::Connect(id) => (id, None),
-            };
-            let mut lease = Lease { server, id, lane, healthy: false, is_kept: false };
+            let mut lease = server.lease(mover, &self.runtime).await;
             if lease.lane.is_some() {
                 return Ok(lease);
             }
-            lease.lane = Some(self.connect(server, id).await?);
+            lease.lane = Some(self.connect(server, lease.id).await?);
             if server.lock().is_whole() {
                 return Ok(lease);
             }
@@ -557,11 +572,11 @@ impl<R: Runtime> Caller<R> {
         }
     }
 
-    async fn begin_change<O: Operation>(&self) -> Option<ChangeSlot<'_>> {
+    async fn begin_change<O: Operation>(&self, mover: Mover) -> Option<ChangeSlot<'_>> {
         if O::EFFECT != Effect::Change {
             return None;
         }
-        Some(ChangeSlot::take(&self.sequences, &self.runtime).await)
+        Some(ChangeSlot::take(&self.sequences, mover, &self.runtime).await)
     }
 }
 
@@ -577,6 +592,8 @@ struct Call<'a, R: Runtime> {
     changes: bool,
     /// The capability that it goes by.
     shown: Option<&'a Shown>,
+    /// Who moves it.
+    mover: Mover,
     /// With whom it shares a pipe, if it goes over one.
     together: Option<Together>,
 }
@@ -589,7 +606,7 @@ impl<'a, R: Runtime> Call<'a, R> {
         patience: Patience,
     ) -> Self {
         let (operation, changes) = (O::CODE, O::EFFECT != Effect::Query);
-        let (reply_bytes, shown, together) = (0, None, None);
+        let (reply_bytes, shown, mover, together) = (0, None, Mover::Waiter, None);
         Self {
             server,
             principal,
@@ -599,6 +616,7 @@ impl<'a, R: Runtime> Call<'a, R> {
             reply_bytes,
             changes,
             shown,
+            mover,
             together,
         }
     }

@@ -4,16 +4,18 @@ pub mod input;
 pub mod output;
 
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use pvfs_wire::token::Session;
-use pvfs_wire::{Errno, Header};
+use pvfs_wire::{DecodeError, Errno, Header};
 
 use crate::buffer::Pool;
 use crate::gate::{Fault, Gate, Now, Verdict};
 use crate::runtime::Instant;
-use crate::service::{ConnectionId, Desk, Request, Response, Ticket};
+use crate::service::{ConnectionId, Desk, Request, Response, Storage, Ticket};
 use crate::stream::Stream;
+use crate::tray::SharedTray;
 use input::{Frame, Input, Received};
 use output::Output;
 
@@ -24,6 +26,8 @@ pub struct Connection<S> {
     input: Input,
     output: Output,
     gate: Gate,
+    /// Where the peer puts data down instead of sending them.
+    tray: Option<Arc<SharedTray>>,
     /// Requests of the round now under way.
     admitted: Vec<Admitted>,
     ending: bool,
@@ -38,6 +42,7 @@ struct Admitted {
     header: Header,
     body: Range<usize>,
     data: Range<usize>,
+    tray: Option<Arc<SharedTray>>,
     session: Option<Arc<Session>>,
 }
 
@@ -63,6 +68,7 @@ impl<S: Stream> Connection<S> {
             input: Input::default(),
             output: Output::default(),
             gate,
+            tray: None,
             admitted: Vec::new(),
             ending: false,
             usual_reply_bytes: FIRST_REPLY_BYTES,
@@ -131,11 +137,20 @@ impl<S: Stream> Connection<S> {
 
     /// Receives once.
     pub fn receive(&mut self, pool: &Pool, now: Now) -> std::io::Result<Received> {
-        let received = self.input.receive(&mut self.stream, pool)?;
+        let mut files = Vec::new();
+        let received = self.input.receive(&mut self.stream, pool, &mut files)?;
+        if let Some(file) = files.pop() {
+            self.take_tray(&file);
+        }
         if let Received::Bytes(_) = received {
             self.progress_at = now.instant;
         }
         Ok(received)
+    }
+
+    /// The peer has sent its tray along. What is none is noticed when the peer says that it used it.
+    fn take_tray(&mut self, file: &OwnedFd) {
+        self.tray = SharedTray::map(file).ok().map(Arc::new);
     }
 
     /// Takes complete messages through the gate, until there are no more or the gate says stop.
@@ -172,6 +187,10 @@ impl<S: Stream> Connection<S> {
 
     fn admit_frame(&mut self, frame: &Frame, findings: &mut Findings, now: Now) {
         let Some(memory) = self.input.memory() else { return };
+        let Ok(tray) = self.tray_of(&frame.header) else {
+            findings.fault = Some(DecodeError::Value.into());
+            return;
+        };
         let verdict = self.gate.pass(&frame.header, &memory[frame.body.clone()], now);
         if !matches!(verdict, Verdict::Wait) {
             self.input.advance(frame);
@@ -181,6 +200,7 @@ impl<S: Stream> Connection<S> {
                 header: frame.header,
                 body: frame.body.clone(),
                 data: frame.data.clone(),
+                tray,
                 session,
             }),
             Verdict::Answer(response) => self.push(&frame.header, response, now),
@@ -195,6 +215,15 @@ impl<S: Stream> Connection<S> {
         }
     }
 
+    /// The tray that a message's data are on, if they are on one; the error when there is no such.
+    fn tray_of(&self, header: &Header) -> Result<Option<Arc<SharedTray>>, ()> {
+        if !header.shared_data {
+            return Ok(None);
+        }
+        let fits = |tray: &&Arc<SharedTray>| header.data_bytes as usize <= tray.room();
+        self.tray.as_ref().filter(fits).map(|tray| Some(tray.clone())).ok_or(())
+    }
+
     /// How many requests of this connection belong to the round.
     pub fn admitted_count(&self) -> usize {
         self.admitted.len()
@@ -203,14 +232,20 @@ impl<S: Stream> Connection<S> {
     /// Appends the admitted requests to the round.
     pub fn join_round<'a>(&'a self, round: &mut Vec<Request<'a>>, desk: &Arc<dyn Desk>) {
         let (Some(peer), Some(memory)) = (self.gate.peer(), self.input.memory()) else { return };
-        round.extend(self.admitted.iter().map(|admitted| Request {
-            peer,
-            session: admitted.session.as_ref(),
-            header: admitted.header,
-            body: &memory[admitted.body.clone()],
-            data: &memory[admitted.data.clone()],
-            memory: Some(memory),
-            ticket: Ticket::new(self.id, admitted.header, desk.clone()),
+        round.extend(self.admitted.iter().map(|admitted| {
+            let (data, storage) = match &admitted.tray {
+                Some(tray) => (tray.data(admitted.header.data_bytes as usize), Storage::Tray(tray)),
+                None => (&memory[admitted.data.clone()], Storage::Buffer(memory)),
+            };
+            Request {
+                peer,
+                session: admitted.session.as_ref(),
+                header: admitted.header,
+                body: &memory[admitted.body.clone()],
+                data,
+                storage,
+                ticket: Ticket::new(self.id, admitted.header, desk.clone()),
+            }
         }));
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use pvfs_wire::header::{checksum, checksum_pieces};
 use pvfs_wire::ops::{Auth, Hello, Lend, Welcome};
@@ -14,6 +14,7 @@ use pvfs_wire::{Bytes, DecodeError, Errno, HEADER_BYTES, Header, OK, Operation, 
 
 use crate::runtime::{Interest, Runtime, ready};
 use crate::stream::Stream;
+use crate::tray::Tray;
 
 /// A connection that has said hello.
 pub struct Lane<S> {
@@ -26,6 +27,8 @@ pub struct Lane<S> {
     /// Whether descriptors may come with the reply under way, and those that came.
     lends: bool,
     files: Vec<OwnedFd>,
+    /// Where data go that need not be sent; made when first of use.
+    tray: Option<Tray>,
 }
 
 /// Which of the client's connections this is, for the daemon to tell stale ones.
@@ -100,6 +103,7 @@ impl<S: Stream> Lane<S> {
             shown: HashMap::new(),
             lends: false,
             files: Vec::new(),
+            tray: None,
         };
         ready(runtime, &lane.stream, Interest::Writable).await;
         lane.welcome = lane.ask(runtime, hello).await?;
@@ -196,9 +200,14 @@ impl<S: Stream> Lane<S> {
         outgoing: &Outgoing<'_>,
     ) -> Result<(), LaneError> {
         let protect = outgoing.data_checksum && !self.stream.is_local();
-        let header = finished(outgoing, self.tag, protect).encode();
+        let shared_data = self.put_on_tray(outgoing.data);
+        let header = Header { shared_data, ..finished(outgoing, self.tag, protect) }.encode();
         let mut pieces = vec![&header[..], outgoing.body];
-        pieces.extend_from_slice(outgoing.data);
+        if shared_data {
+            self.send_tray(runtime, &mut pieces).await?;
+        } else {
+            pieces.extend_from_slice(outgoing.data);
+        }
         let mut rest = Cursor::default();
         loop {
             let slices: Vec<IoSlice<'_>> = rest.after(&pieces).map(IoSlice::new).collect();
@@ -207,6 +216,46 @@ impl<S: Stream> Lane<S> {
             }
             match self.stream.send(&slices) {
                 Ok(sent) => rest.advance(pieces.iter().map(|piece| piece.len()), sent),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    ready(runtime, &self.stream, Interest::Writable).await;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Whether the data are where the daemon sees them, so that they need not be sent.
+    fn put_on_tray(&mut self, data: &[&[u8]]) -> bool {
+        let bytes = data.iter().map(|piece| piece.len()).sum();
+        if !Tray::suits(bytes) || !self.stream.carries_files() {
+            return false;
+        }
+        if self.tray.is_none() {
+            // Without memory or descriptors to spare, data are sent as ever.
+            self.tray = Tray::new().ok();
+        }
+        let Some(tray) = &mut self.tray else { return false };
+        tray.put(data);
+        true
+    }
+
+    /// Gives the daemon the tray, with the beginning of the message, unless it has it already. Takes what it sent
+    /// off the pieces.
+    async fn send_tray<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        pieces: &mut [&[u8]],
+    ) -> Result<(), LaneError> {
+        let Some(tray) = &mut self.tray else { return Ok(()) };
+        let Some(file) = tray.file() else { return Ok(()) };
+        loop {
+            match self.stream.send_files(&[IoSlice::new(pieces[0])], &[file.as_fd()]) {
+                Ok(sent) => {
+                    pieces[0] = &pieces[0][sent..];
+                    tray.handed_over();
+                    return Ok(());
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     ready(runtime, &self.stream, Interest::Writable).await;
                 }

@@ -11,39 +11,19 @@
 //! the daemon as usual. So a read by loan never waits, and a daemon that takes a loan back is obeyed at once.
 
 use std::io::IoSliceMut;
-use std::os::fd::OwnedFd;
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustix::io::ReadWriteFlags;
 
-use crate::runtime::Instant;
+use crate::runtime::{Instant, KeptFile};
 use crate::words::SharedWords;
-
-/// A descriptor that was lent. Field order is the order of their ends: first whoever keeps count of the program's
-/// descriptors hears of it, then its number is free.
-pub struct LentFile {
-    _noted: Option<Box<dyn Send + Sync>>,
-    file: OwnedFd,
-}
-
-impl LentFile {
-    /// A descriptor, and what is to be dropped just before it is closed.
-    pub fn new(file: OwnedFd, noted: Option<Box<dyn Send + Sync>>) -> Self {
-        Self { _noted: noted, file }
-    }
-}
-
-impl std::fmt::Debug for LentFile {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.file.fmt(f)
-    }
-}
 
 /// An object on loan, for reading.
 #[derive(Debug)]
 pub struct Loan {
     /// The object.
-    pub file: LentFile,
+    pub file: KeptFile,
     /// Where the daemon says that it wants it back.
     pub words: Arc<SharedWords>,
     /// The daemon's word and its value.
@@ -84,11 +64,49 @@ impl Loan {
         let mut pieces: Vec<IoSliceMut<'_>> =
             into.iter_mut().map(|piece| IoSliceMut::new(piece)).collect();
         let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
-        let bytes = rustix::io::preadv2(&self.file.file, &mut pieces, local, flags).ok()?;
-        let local_size = rustix::fs::fstat(&self.file.file).ok()?.st_size as u64;
+        let bytes = rustix::io::preadv2(&self.file, &mut pieces, local, flags).ok()?;
+        let local_size = rustix::fs::fstat(&self.file).ok()?.st_size as u64;
         // In the middle of the object: the rest is not in memory.
         let is_cut = bytes < wanted && local + (bytes as u64) < local_size;
         (!is_cut && self.is_good(now)).then_some(LentRead { bytes, local_size })
+    }
+
+    /// Reads ranges of the object, one after the other, into memory of the same length in all; what is beyond the end
+    /// is zeroed. Returns the object's size; `None` as of [`Self::read`], and then memory holds anything.
+    pub fn read_ranges(
+        &self,
+        ranges: impl Iterator<Item = Range<u64>>,
+        into: &mut [&mut [u8]],
+        now: Instant,
+    ) -> Option<u64> {
+        if !self.is_good(now) {
+            return None;
+        }
+        let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
+        let mut slices = into.iter_mut();
+        let mut room: &mut [u8] = &mut [];
+        // Where a read came up short: the object must end there, or something is not in memory.
+        let mut end_seen = u64::MAX;
+        for mut range in ranges {
+            while range.start < range.end {
+                if room.is_empty() {
+                    room = slices.next()?;
+                    continue;
+                }
+                let wanted = (range.end - range.start).min(room.len() as u64) as usize;
+                let (piece, rest) = std::mem::take(&mut room).split_at_mut(wanted);
+                let pieces = &mut [IoSliceMut::new(piece)];
+                let bytes = rustix::io::preadv2(&self.file, pieces, range.start, flags).ok()?;
+                if bytes < wanted {
+                    piece[bytes..].fill(0);
+                    end_seen = end_seen.min(range.start + bytes as u64);
+                }
+                room = rest;
+                range.start += wanted as u64;
+            }
+        }
+        let local_size = rustix::fs::fstat(&self.file).ok()?.st_size as u64;
+        (local_size <= end_seen && self.is_good(now)).then_some(local_size)
     }
 }
 
@@ -108,7 +126,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         Loan {
-            file: LentFile::new(file.into(), None),
+            file: KeptFile::new(file.into(), None),
             words: Arc::new(SharedWords::map(words.file()).unwrap()),
             whole: (0, words.load(0)),
             object: (5, words.load(5)),
@@ -132,6 +150,25 @@ mod tests {
         assert_eq!(read(&loan, 2, 5, 0), Some((b"23456".to_vec(), 10)));
         assert_eq!(read(&loan, 7, 9, 0), Some((b"789".to_vec(), 10)), "up to its end");
         assert_eq!(read(&loan, 50, 9, 0), Some((Vec::new(), 10)), "and nothing beyond");
+    }
+
+    #[test]
+    fn ranges_are_read_in_their_order_whatever_the_pieces_of_memory() {
+        let words = Words::new(16).unwrap();
+        let loan = loan(b"0123456789", &words);
+        let ranges = [6..8, 0..3, 8..13, 20..22, 1..2];
+        for cut in 0..=13 {
+            let mut buffer = [7; 13];
+            let (first, second) = buffer.split_at_mut(cut);
+            let into = &mut [first, &mut [], second];
+            let size = loan.read_ranges(ranges.iter().cloned(), into, Instant(0));
+            assert_eq!((size, &buffer), (Some(10), b"6701289\0\0\0\0\x001"), "cut at {cut}");
+        }
+        let short = loan.read_ranges(ranges.iter().cloned(), &mut [&mut [0; 12]], Instant(0));
+        assert_eq!(short, None, "memory is too short");
+        words.change(5);
+        let late = loan.read_ranges(ranges.iter().cloned(), &mut [&mut [0; 13]], Instant(0));
+        assert_eq!(late, None, "the loan is over");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //!
 //! A request that may change something and that nobody waits for any more breaks the pipe: see [`crate::call`].
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +24,7 @@ use pvfs_wire::{Bytes, DecodeError, HEADER_BYTES, Header};
 
 use crate::call::Shown;
 use crate::lane::{LaneError, LaneId, Outgoing};
+use crate::line::{Line, Turn};
 use crate::runtime::{Interest, Runtime};
 use crate::stream::Stream;
 
@@ -37,6 +38,8 @@ pub struct Pipe<S> {
     pub(crate) session: u32,
     /// The daemon's boot, as it was welcomed with.
     pub(crate) boot: u64,
+    /// Whether the daemon still had this client's lease when it welcomed it.
+    pub(crate) lease_kept: bool,
     exchanges_max: usize,
     is_broken: AtomicBool,
     state: Mutex<State<S>>,
@@ -78,9 +81,8 @@ struct State<S> {
     /// Who waits for the stream.
     leader: Option<u64>,
     shown: HashMap<u32, u64>,
-    /// Who waits for an exchange to end, by number, the longest first.
-    waiting: BTreeMap<u64, Waker>,
-    next_turn: u64,
+    /// Who waits for an exchange to end.
+    waiting: Line,
 }
 
 #[derive(Default)]
@@ -116,6 +118,7 @@ pub(crate) struct Opened<S> {
     pub owner: Owner,
     pub session: u32,
     pub boot: u64,
+    pub lease_kept: bool,
     pub exchanges_max: u16,
     pub stream: S,
     pub tag: u64,
@@ -123,7 +126,8 @@ pub(crate) struct Opened<S> {
 
 impl<S: Stream> Pipe<S> {
     pub(crate) fn new(opened: Opened<S>) -> Self {
-        let Opened { id, owner, session, boot, exchanges_max, mut stream, tag } = opened;
+        let Opened { id, owner, session, boot, lease_kept, exchanges_max, mut stream, tag } =
+            opened;
         stream.expect(1);
         let state = State {
             stream,
@@ -135,14 +139,14 @@ impl<S: Stream> Pipe<S> {
             exchanges: HashMap::new(),
             leader: None,
             shown: HashMap::new(),
-            waiting: BTreeMap::new(),
-            next_turn: 0,
+            waiting: Line::default(),
         };
         Self {
             id,
             owner,
             session,
             boot,
+            lease_kept,
             exchanges_max: usize::from(exchanges_max.max(1)),
             is_broken: AtomicBool::new(false),
             state: Mutex::new(state),
@@ -173,8 +177,8 @@ impl<S: Stream> Pipe<S> {
 
     /// Waits until there may be room.
     pub async fn room<R: Runtime<Stream = S>>(&self, runtime: &R) {
-        let mut turn = Turn { pipe: self, number: None };
-        poll_fn(|cx| turn.poll(runtime, cx)).await;
+        let mut room = Room { pipe: self, turn: Turn::default() };
+        poll_fn(|cx| room.poll(runtime, cx)).await;
     }
 
     /// The daemon has forgotten some capability: shows all of them again.
@@ -193,7 +197,7 @@ impl<S: Stream> Place<S> {
         mut self,
         runtime: &R,
         header: Header,
-        shown: &Shown,
+        shown: Option<&Shown>,
         make: impl FnOnce(Option<Bytes>) -> Vec<u8>,
         data: (&[&[u8]], bool),
     ) -> Result<Answer, LaneError> {
@@ -209,13 +213,14 @@ impl<S: Stream> Place<S> {
     fn send(
         &mut self,
         header: Header,
-        shown: &Shown,
+        shown: Option<&Shown>,
         make: impl FnOnce(Option<Bytes>) -> Vec<u8>,
         (data, data_checksum): (&[&[u8]], bool),
     ) {
         let state = &mut *self.pipe.lock();
-        let is_news = state.shown.insert(shown.number, shown.version) != Some(shown.version);
-        let body = make(is_news.then(|| shown.token.clone()));
+        let news = shown
+            .filter(|shown| state.shown.insert(shown.number, shown.version) != Some(shown.version));
+        let body = make(news.map(|shown| shown.token.clone()));
         let outgoing = Outgoing { header, body: &body, data, data_checksum };
         let protect = data_checksum && !state.stream.is_local();
         let header = crate::lane::finished(&outgoing, self.tag, protect);
@@ -282,40 +287,36 @@ impl<S: Stream> Drop for Place<S> {
             state.leader = None;
             state.wake_any();
         }
-        state.give_room();
+        state.waiting.call();
     }
 }
 
 /// A turn in the line of those who wait for room. Who is called and does not come lets the next one in.
-struct Turn<'a, S: Stream> {
+struct Room<'a, S: Stream> {
     pipe: &'a Pipe<S>,
-    number: Option<u64>,
+    turn: Turn,
 }
 
-impl<S: Stream> Turn<'_, S> {
+impl<S: Stream> Room<'_, S> {
     fn poll<R: Runtime<Stream = S>>(&mut self, runtime: &R, cx: &mut Context<'_>) -> Poll<()> {
         let state = &mut *self.pipe.lock();
-        let was_called = self.number.is_some_and(|number| !state.waiting.contains_key(&number));
+        let was_called = state.waiting.was_called(&self.turn);
         let has_room = state.exchanges.len() < self.pipe.exchanges_max;
         if was_called || has_room || self.pipe.is_broken() {
             return Poll::Ready(());
         }
-        let number = *self.number.get_or_insert_with(|| {
-            state.next_turn += 1;
-            state.next_turn
-        });
-        state.waiting.insert(number, cx.waker().clone());
+        state.waiting.wait(&mut self.turn, cx.waker());
         runtime.expect_wake();
         Poll::Pending
     }
 }
 
-impl<S: Stream> Drop for Turn<'_, S> {
+impl<S: Stream> Drop for Room<'_, S> {
     fn drop(&mut self) {
         let state = &mut *self.pipe.lock();
-        let was_called = self.number.is_some_and(|number| state.waiting.remove(&number).is_none());
+        let was_called = state.waiting.leave(&mut self.turn);
         if was_called && state.exchanges.len() < self.pipe.exchanges_max {
-            state.give_room();
+            state.waiting.call();
         }
     }
 }
@@ -404,7 +405,7 @@ impl<S: Stream> State<S> {
         let exchange = self.exchanges.get_mut(&tag).ok_or(DecodeError::Value)?;
         if exchange.is_abandoned {
             self.exchanges.remove(&tag);
-            self.give_room();
+            self.waiting.call();
             return Ok(());
         }
         exchange.answer = Some(answer);
@@ -427,13 +428,6 @@ impl<S: Stream> State<S> {
         }
     }
 
-    /// Calls the next one who waits for room.
-    fn give_room(&mut self) {
-        if let Some((_, waker)) = self.waiting.pop_first() {
-            waker.wake();
-        }
-    }
-
     /// Has somebody lead.
     fn wake_any(&mut self) {
         let waker = self.exchanges.values_mut().find_map(|exchange| exchange.waker.take());
@@ -446,7 +440,8 @@ impl<S: Stream> State<S> {
         is_broken.store(true, Ordering::SeqCst);
         self.stream.shutdown();
         let waiting = self.exchanges.values_mut().filter_map(|exchange| exchange.waker.take());
-        waiting.chain(std::mem::take(&mut self.waiting).into_values()).for_each(Waker::wake);
+        waiting.for_each(Waker::wake);
+        self.waiting.call_all();
     }
 }
 

@@ -16,20 +16,26 @@ mod alarm;
 mod wishes;
 
 pub(crate) use wishes::current;
+pub use wishes::is_driving;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::blocking::Blocking;
-use crate::runtime::{Instant, Runtime};
+use crate::runtime::{Instant, KeptFile, Runtime};
 use alarm::{Alarm, TaskWaker};
 use wishes::{Installed, Wishes};
+
+/// A world whose operations wait for descriptors as those of [`Blocking`] do, so that a queue can move them.
+pub trait Polled: Runtime<Stream: Sync> + Clone {}
+
+impl Polled for Blocking {}
 
 /// Names an operation of a queue.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -51,6 +57,20 @@ pub struct Queue<'m, T> {
     is_shown: bool,
 }
 
+/// Puts a descriptor where it is to be.
+type Keep = dyn Fn(OwnedFd) -> io::Result<KeptFile> + Send + Sync;
+
+/// Ends a wait that is under way, or else the next one.
+#[derive(Clone)]
+pub struct Bell(Arc<Alarm>);
+
+impl Bell {
+    /// Does so.
+    pub fn ring(&self) {
+        self.0.ring();
+    }
+}
+
 struct Task<'m, T> {
     future: Pin<Box<dyn Future<Output = T> + Send + 'm>>,
     waker: Waker,
@@ -58,13 +78,17 @@ struct Task<'m, T> {
 }
 
 impl<'m, T> Queue<'m, T> {
-    /// With nothing on the way. Takes two descriptors.
-    pub fn new() -> io::Result<Self> {
-        let alarm = Arc::new(Alarm::new()?);
+    /// With nothing on the way. Takes two descriptors, and a third once they are polled, which `world` keeps.
+    pub fn new<R: Polled>(world: &R) -> io::Result<Self> {
+        let world = world.clone();
+        let keep: Box<Keep> = Box::new(move |fd| {
+            world.keep(fd).ok_or_else(|| io::Error::from(rustix::io::Errno::MFILE))
+        });
+        let alarm = Arc::new(Alarm::new(&keep)?);
         Ok(Self {
             tasks: HashMap::new(),
             fresh: VecDeque::new(),
-            wishes: Some(Box::new(Wishes::new(alarm.bell())?)),
+            wishes: Some(Box::new(Wishes::new(alarm.bell(), keep)?)),
             alarm,
             done: HashMap::new(),
             order: VecDeque::new(),
@@ -81,6 +105,16 @@ impl<'m, T> Queue<'m, T> {
         let waker = Waker::from(flag.clone());
         self.tasks.insert(id, Task { future: Box::pin(operation), waker, flag });
         self.fresh.push_back(id);
+        self.show();
+        Ticket(id)
+    }
+
+    /// Puts the outcome of an operation that has ended already among the others.
+    pub fn submit_ended(&mut self, outcome: T) -> Ticket {
+        let id = self.next;
+        self.next += 1;
+        self.done.insert(id, outcome);
+        self.order.push_back(id);
         self.show();
         Ticket(id)
     }
@@ -146,6 +180,25 @@ impl<'m, T> Queue<'m, T> {
         }
         self.show();
         ended
+    }
+
+    /// The next outcome that is there, without looking for news.
+    pub fn take_ended(&mut self) -> Option<(Ticket, T)> {
+        let ended = self.take_done();
+        self.show();
+        ended
+    }
+
+    /// Lets all go on, and waits at most `patience` for something to happen to one of them, once. For those who wait in
+    /// turns: a [`Bell`] ends the wait.
+    pub fn step(&mut self, patience: Option<Duration>) {
+        self.advance(until(patience));
+        self.show();
+    }
+
+    /// What ends the wait of another thread.
+    pub fn bell(&self) -> Bell {
+        Bell(self.alarm.clone())
     }
 
     /// Gives an operation up: it has no outcome then. What it has sent may still be carried out. False when it
@@ -315,7 +368,7 @@ mod tests {
 
     #[test]
     fn operations_end_in_their_own_order_and_each_outcome_is_given_once() {
-        let mut queue = Queue::new().unwrap();
+        let mut queue = Queue::new(&Blocking).unwrap();
         let slow = queue.submit(async { (sleep(40 * MS).await, 1).1 });
         let quick = queue.submit(async { (sleep(5 * MS).await, 2).1 });
         assert_eq!(queue.test(slow), None);
@@ -328,7 +381,7 @@ mod tests {
 
     #[test]
     fn patience_ends_and_a_cancelled_operation_has_no_outcome() {
-        let mut queue: Queue<'_, u32> = Queue::new().unwrap();
+        let mut queue: Queue<'_, u32> = Queue::new(&Blocking).unwrap();
         let stuck = queue.submit(pending());
         let begun = Blocking.now();
         assert_eq!(queue.wait(stuck, Some(20 * MS)), None);
@@ -343,7 +396,7 @@ mod tests {
 
     #[test]
     fn some_are_as_many_as_have_ended() {
-        let mut queue = Queue::new().unwrap();
+        let mut queue = Queue::new(&Blocking).unwrap();
         for number in 0..10u32 {
             queue.submit(ready(number));
         }
@@ -356,8 +409,31 @@ mod tests {
     }
 
     #[test]
+    fn a_bell_ends_a_wait_and_what_has_ended_already_is_there_at_once() {
+        let mut queue: Queue<'_, u32> = Queue::new(&Blocking).unwrap();
+        queue.submit(pending());
+        let bell = queue.bell();
+        let begun = Blocking.now();
+        bell.ring();
+        queue.step(None);
+        let ringer = std::thread::spawn(move || {
+            std::thread::sleep(20 * MS);
+            bell.ring();
+        });
+        queue.step(Some(20_000 * MS));
+        ringer.join().unwrap();
+        assert!(begun.until(Blocking.now()) < Duration::from_secs(15));
+        assert_eq!(queue.take_ended(), None);
+        let ended = queue.submit_ended(4);
+        assert!(is_readable(&mut queue, Duration::ZERO));
+        assert!(!queue.cancel(ended));
+        assert_eq!(queue.take_ended(), Some((ended, 4)));
+        assert!(!is_readable(&mut queue, Duration::ZERO));
+    }
+
+    #[test]
     fn an_operation_may_wait_for_several_things_and_for_other_operations() {
-        let mut queue = Queue::new().unwrap();
+        let mut queue = Queue::new(&Blocking).unwrap();
         let parked: Arc<Mutex<Option<Waker>>> = Arc::default();
         let (waiter, waker) = (parked.clone(), parked.clone());
         let mut polls = 0;
@@ -379,7 +455,7 @@ mod tests {
 
     #[test]
     fn another_thread_can_wake_an_operation() {
-        let mut queue = Queue::new().unwrap();
+        let mut queue = Queue::new(&Blocking).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel::<Waker>();
         let thread = std::thread::spawn(move || {
             let waker = receiver.recv().unwrap();
@@ -401,7 +477,7 @@ mod tests {
 
     #[test]
     fn the_descriptor_is_readable_when_there_is_something_to_do() {
-        let mut queue = Queue::new().unwrap();
+        let mut queue = Queue::new(&Blocking).unwrap();
         assert!(!is_readable(&mut queue, Duration::ZERO));
         let timed = queue.submit(async { (sleep(20 * MS).await, 5).1 });
         assert!(is_readable(&mut queue, Duration::ZERO), "it has to be begun");
@@ -416,7 +492,7 @@ mod tests {
 
     #[test]
     fn a_blocking_operation_inside_of_one_waits_by_itself() {
-        let mut queue = Queue::new().unwrap();
+        let mut queue = Queue::new(&Blocking).unwrap();
         let ticket = queue.submit(async {
             crate::blocking::block_on(sleep(5 * MS));
             sleep(5 * MS).await;
@@ -428,7 +504,7 @@ mod tests {
     #[test]
     fn what_operations_hold_is_dropped_with_them() {
         let held = Arc::new(());
-        let mut queue: Queue<'_, u32> = Queue::new().unwrap();
+        let mut queue: Queue<'_, u32> = Queue::new(&Blocking).unwrap();
         for _ in 0..3 {
             let held = held.clone();
             queue.submit(async move { (pending::<()>().await, held, 1).2 });

@@ -6,7 +6,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::pin::Pin;
 use std::task::Poll;
@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use crate::attendance::Attendance;
 use crate::endpoint::Endpoint;
-use crate::loan::LentFile;
 use crate::stream::Stream;
 
 /// Nanoseconds of a clock that never steps, from an arbitrary start.
@@ -76,14 +75,41 @@ pub trait Runtime: Send + Sync + 'static {
     /// A waker of the current task was kept, to be rung from another thread.
     fn expect_wake(&self) {}
 
-    /// A descriptor that a daemon has lent, where this world keeps such things; nothing when there is no room.
-    fn keep(&self, file: OwnedFd) -> Option<LentFile> {
-        Some(LentFile::new(file, None))
+    /// A descriptor that the program did not ask for (an object that was lent, a queue's set), where this world keeps
+    /// such things; nothing when there is no room.
+    fn keep(&self, file: OwnedFd) -> Option<KeptFile> {
+        Some(KeptFile::new(file, None))
     }
 
     /// The calendar in whole seconds.
     fn wall_s(&self) -> u64 {
         u64::try_from(self.wall_ns() / 1_000_000_000).unwrap_or(0)
+    }
+}
+
+/// A descriptor that is kept. Field order is the order of their ends: first whoever keeps count of the program's
+/// descriptors hears of it, then its number is free.
+pub struct KeptFile {
+    _noted: Option<Box<dyn Send + Sync>>,
+    file: OwnedFd,
+}
+
+impl KeptFile {
+    /// A descriptor, and what is to be dropped just before it is closed.
+    pub fn new(file: OwnedFd, noted: Option<Box<dyn Send + Sync>>) -> Self {
+        Self { _noted: noted, file }
+    }
+}
+
+impl AsFd for KeptFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl std::fmt::Debug for KeptFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.file.fmt(f)
     }
 }
 

@@ -13,6 +13,7 @@ use pvfs_wire::token::Session;
 use pvfs_wire::{Errno, Header, Operation, Wire};
 
 use crate::buffer::Buffer;
+use crate::tray::SharedTray;
 
 /// A connection of this daemon, never reused.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
@@ -43,10 +44,21 @@ pub struct Request<'a> {
     pub body: &'a [u8],
     /// File data, checked against its checksum where it has one.
     pub data: &'a [u8],
-    /// The buffer that `body` and `data` lie in, if it can be kept; see [`Request::keep_data`].
-    pub memory: Option<&'a Arc<Buffer>>,
+    /// What `data` lie in; see [`Request::keep_data`].
+    pub storage: Storage<'a>,
     /// Where a reply after this round goes.
     pub ticket: Ticket,
+}
+
+/// What the data of a request lie in.
+#[derive(Clone, Copy)]
+pub enum Storage<'a> {
+    /// Something that ends with the round.
+    Round,
+    /// A network buffer, with the body.
+    Buffer(&'a Arc<Buffer>),
+    /// The client's tray, at its beginning.
+    Tray(&'a Arc<SharedTray>),
 }
 
 impl Peer {
@@ -63,33 +75,49 @@ impl Request<'_> {
     /// The data, for use after the round. Not copied when it lies in a network buffer: the connection
     /// then goes on with another one.
     pub fn keep_data(&self) -> KeptData {
-        let inside = self.memory.and_then(|memory| {
-            let start = self.data.as_ptr().addr().checked_sub(memory.as_ptr().addr())?;
-            let range = start..start + self.data.len();
-            (range.end <= memory.len()).then(|| KeptData { memory: memory.clone(), range })
-        });
-        inside.unwrap_or_else(|| KeptData::copied(self.data))
+        let kept = match self.storage {
+            Storage::Round => None,
+            Storage::Buffer(buffer) => KeptData::inside(buffer, self.data),
+            Storage::Tray(tray) => {
+                Some(KeptData { memory: Kept::Tray(tray.clone()), range: 0..self.data.len() })
+            }
+        };
+        kept.unwrap_or_else(|| KeptData::copied(self.data))
     }
 }
 
 /// Data of a request that outlives its round. Give it back soon: it holds a network buffer.
 pub struct KeptData {
-    memory: Arc<Buffer>,
+    memory: Kept,
     range: Range<usize>,
 }
 
+enum Kept {
+    Buffer(Arc<Buffer>),
+    Tray(Arc<SharedTray>),
+}
+
 impl KeptData {
+    fn inside(buffer: &Arc<Buffer>, data: &[u8]) -> Option<Self> {
+        let start = data.as_ptr().addr().checked_sub(buffer.as_ptr().addr())?;
+        let range = start..start + data.len();
+        (range.end <= buffer.len()).then(|| Self { memory: Kept::Buffer(buffer.clone()), range })
+    }
+
     fn copied(data: &[u8]) -> Self {
         let mut memory = Buffer::unpooled(data.len());
         memory.copy_from_slice(data);
-        Self { memory: Arc::new(memory), range: 0..data.len() }
+        Self { memory: Kept::Buffer(Arc::new(memory)), range: 0..data.len() }
     }
 }
 
 impl Deref for KeptData {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.memory[self.range.clone()]
+        match &self.memory {
+            Kept::Buffer(buffer) => &buffer[self.range.clone()],
+            Kept::Tray(tray) => &tray.data(self.range.end)[self.range.start..],
+        }
     }
 }
 

@@ -53,6 +53,11 @@ impl Socket {
     pub fn connect_tcp(address: SocketAddr) -> io::Result<Self> {
         let fd = stream_socket(family_of(address))?;
         tune_tcp(&fd)?;
+        if is_loopback(address.ip()) {
+            // Nothing queues or is lost on the way to a daemon of this node, so there is nothing to pace. What paces
+            // (BBR) takes a daemon that waits for the rest of a request for a slow network. Reno is in every kernel.
+            let _ = sockopt::set_tcp_congestion(&fd, "reno");
+        }
         match rustix::net::connect(&fd, &address) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(Self::tcp(fd, address.ip())),
             Err(error) => Err(error.into()),
@@ -85,13 +90,7 @@ impl Socket {
     }
 
     fn tcp(fd: OwnedFd, peer: IpAddr) -> Self {
-        Self {
-            fd,
-            is_tcp: true,
-            is_local: peer.to_canonical().is_loopback(),
-            expected_bytes: 1,
-            waits: false,
-        }
+        Self { fd, is_tcp: true, is_local: is_loopback(peer), expected_bytes: 1, waits: false }
     }
 
     fn unix(fd: OwnedFd) -> Self {
@@ -205,6 +204,10 @@ impl Stream for Socket {
         Ok(received.bytes)
     }
 
+    fn carries_files(&self) -> bool {
+        !self.is_tcp
+    }
+
     /// On TCP only: AF_UNIX wakes up for every message whatever it is told.
     fn expect(&mut self, bytes: usize) {
         let bytes = bytes.clamp(1, EXPECTED_BYTES_MAX);
@@ -234,6 +237,10 @@ pub(crate) fn stream_socket(family: AddressFamily) -> io::Result<OwnedFd> {
 /// The family of a TCP address.
 pub(crate) fn family_of(address: SocketAddr) -> AddressFamily {
     if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
+}
+
+fn is_loopback(address: IpAddr) -> bool {
+    address.to_canonical().is_loopback()
 }
 
 /// Small messages leave at once, and a peer that vanished is noticed within half a minute even when

@@ -32,6 +32,11 @@ pub trait Stream: Send {
         self.receive(pieces)
     }
 
+    /// Whether descriptors can be sent along.
+    fn carries_files(&self) -> bool {
+        false
+    }
+
     /// A hint: so many more bytes of a message are on their way, and waking up for fewer is of no use. Whatever
     /// arrives can still be received; 1 takes the hint back.
     fn expect(&mut self, _bytes: usize) {}

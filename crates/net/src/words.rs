@@ -5,12 +5,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::memfd_create;
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::fs::SealFlags;
+
+use crate::mapping::Mapping;
 
 /// The daemon's side.
 #[derive(Debug)]
@@ -25,20 +24,11 @@ pub struct SharedWords {
     memory: Mapping,
 }
 
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<AtomicU32>,
-    count: usize,
-}
-
 impl Words {
     /// So many words, all zero.
     pub fn new(count: usize) -> io::Result<Self> {
-        let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
-        let file = memfd_create("pvfs-words", flags)?;
-        ftruncate(&file, (count * size_of::<u32>()) as u64)?;
-        let memory = Mapping::new(&file, count, ProtFlags::READ | ProtFlags::WRITE)?;
-        fcntl_add_seals(&file, SEALS | SealFlags::FUTURE_WRITE | SealFlags::SEAL)?;
+        let bytes = count * size_of::<u32>();
+        let (file, memory) = Mapping::create("pvfs-words", bytes, SealFlags::FUTURE_WRITE)?;
         Ok(Self { memory, file })
     }
 
@@ -49,74 +39,40 @@ impl Words {
 
     /// How many words there are.
     pub fn count(&self) -> usize {
-        self.memory.count
+        words(&self.memory).len()
     }
 
     /// The value of a word.
     pub fn load(&self, word: u32) -> u32 {
-        self.memory.words()[word as usize].load(Ordering::SeqCst)
+        words(&self.memory)[word as usize].load(Ordering::SeqCst)
     }
 
     /// Changes a word. Whoever looks from now on sees it changed.
     pub fn change(&self, word: u32) {
-        self.memory.words()[word as usize].fetch_add(1, Ordering::SeqCst);
+        words(&self.memory)[word as usize].fetch_add(1, Ordering::SeqCst);
     }
 }
 
 impl SharedWords {
     /// The words in this file; EINVAL when it is not sealed as [`Words`] does it.
     pub fn map(file: impl AsFd) -> io::Result<Self> {
-        let sealed = fcntl_get_seals(&file)?.contains(SEALS);
-        let bytes = usize::try_from(fstat(&file)?.st_size).unwrap_or(0);
-        if !sealed || bytes == 0 || bytes > BYTES_MAX {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let memory = Mapping::new(&file, bytes / size_of::<u32>(), ProtFlags::READ)?;
-        Ok(Self { memory })
+        Ok(Self { memory: Mapping::read_only(file, BYTES_MAX)? })
     }
 
     /// The value of a word; `None` when there is no such word.
     pub fn load(&self, word: u32) -> Option<u32> {
-        self.memory.words().get(word as usize).map(|word| word.load(Ordering::SeqCst))
+        words(&self.memory).get(word as usize).map(|word| word.load(Ordering::SeqCst))
     }
 }
 
-impl Mapping {
-    #[allow(unsafe_code)]
-    fn new(file: impl AsFd, count: usize, protection: ProtFlags) -> io::Result<Self> {
-        let bytes = count * size_of::<u32>();
-        // SAFETY: the kernel chooses a place where nothing is mapped.
-        let start = unsafe {
-            mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file.as_fd(), 0)?
-        };
-        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, count })
-    }
-
-    #[allow(unsafe_code)]
-    fn words(&self) -> &[AtomicU32] {
-        // SAFETY: `count` words were mapped at `start`, page-aligned, and stay so until `self` is dropped; the
-        // seals keep the file as long as that; all processes touch them as atomics only.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
-    }
-}
-
-impl Drop for Mapping {
-    #[allow(unsafe_code)]
-    fn drop(&mut self) {
-        // SAFETY: mapped in `new`, with this length, and nobody borrows from it any more.
-        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.count * size_of::<u32>()) };
-    }
-}
-
-// SAFETY: it is memory touched by atomic operations only, whichever thread it is.
+/// The words in it.
 #[allow(unsafe_code)]
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-#[allow(unsafe_code)]
-unsafe impl Sync for Mapping {}
-
-const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+fn words(memory: &Mapping) -> &[AtomicU32] {
+    let count = memory.bytes() / size_of::<u32>();
+    // SAFETY: so many bytes are mapped, page-aligned, as long as `memory` lives; the seals keep the file as long as that;
+    // all processes touch them as atomics only.
+    unsafe { std::slice::from_raw_parts(memory.start().cast().as_ptr(), count) }
+}
 
 /// More than any daemon shares.
 const BYTES_MAX: usize = 64 << 20;
@@ -140,14 +96,6 @@ mod tests {
     fn nobody_who_was_given_the_file_can_write_or_shrink_it() {
         let words = Words::new(100).unwrap();
         assert!(rustix::io::pwrite(words.file(), &[1], 0).is_err());
-        assert!(ftruncate(words.file(), 0).is_err());
-        assert!(Mapping::new(words.file(), 100, ProtFlags::READ | ProtFlags::WRITE).is_err());
-    }
-
-    #[test]
-    fn files_that_could_shrink_are_refused() {
-        let file = memfd_create("other", MemfdFlags::CLOEXEC).unwrap();
-        ftruncate(&file, 4096).unwrap();
-        assert!(SharedWords::map(&file).is_err());
+        assert!(rustix::fs::ftruncate(words.file(), 0).is_err());
     }
 }

@@ -250,7 +250,7 @@ fn exchanges_that_share_a_pipe_end_whichever_of_them_are_given_up() {
     // The connection is there, so that a flush sends and nothing is received before all are given up.
     assert_eq!(block_on(read(9)), Ok(9));
     for kept in [0, 1, 7, 15] {
-        let mut queue = Queue::new().unwrap();
+        let mut queue = Queue::new(&Blocking).unwrap();
         let tickets: Vec<_> = (0..16u64).map(|at| queue.submit(read(at + 1))).collect();
         queue.flush();
         for (at, ticket) in tickets.iter().enumerate() {

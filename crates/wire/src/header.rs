@@ -9,7 +9,8 @@
 //! 16  body_bytes  u32   the operation's record, right after the header
 //! 20  data_bytes  u32   file data, right after the body
 //! 24  status      u32   of a reply: 0 or an error number
-//! 28  flags       u16   bit 0: data_crc is meaningful
+//! 28  flags       u16   bit 0: data_crc is meaningful; bit 1, of a request on one node: the data are in shared
+//!                       memory, at its beginning, and not here
 //! 30  credits     u16   of a reply: how many requests this connection may have outstanding
 //! 32  session     u32   on whose behalf, as the auth reply numbered it; 0 none
 //! 36  map_version u32   of the cluster map the sender goes by; 0 does not matter
@@ -81,6 +82,8 @@ pub struct Header {
     pub body_crc: u32,
     /// crc32c of the data, when the sender computed it.
     pub data_crc: Option<u32>,
+    /// Of a request: the data are in the memory that its sender shares, and do not follow.
+    pub shared_data: bool,
 }
 
 impl Header {
@@ -100,6 +103,7 @@ impl Header {
             timeout_ms: 0,
             body_crc: 0,
             data_crc: None,
+            shared_data: false,
         }
     }
 
@@ -127,7 +131,7 @@ impl Header {
         put(16, &self.body_bytes.to_le_bytes());
         put(20, &self.data_bytes.to_le_bytes());
         put(24, &self.status.0.to_le_bytes());
-        put(28, &u16::from(self.data_crc.is_some()).to_le_bytes());
+        put(28, &self.flags().to_le_bytes());
         put(30, &self.credits.to_le_bytes());
         put(32, &self.session.to_le_bytes());
         put(36, &self.map_version.to_le_bytes());
@@ -165,8 +169,23 @@ impl Header {
             timeout_ms: word(bytes, 48),
             body_crc: word(bytes, 52),
             data_crc: (half(bytes, 28) & FLAG_DATA_CRC != 0).then(|| word(bytes, 56)),
+            shared_data: half(bytes, 28) & FLAG_SHARED_DATA != 0,
         };
+        if header.shared_data && header.kind != Kind::Request {
+            return Err(DecodeError::Value);
+        }
         header.check_lengths()
+    }
+
+    /// Bytes of data that follow the body.
+    pub fn following_bytes(&self) -> usize {
+        if self.shared_data { 0 } else { self.data_bytes as usize }
+    }
+
+    fn flags(&self) -> u16 {
+        let data_crc = if self.data_crc.is_some() { FLAG_DATA_CRC } else { 0 };
+        let shared_data = if self.shared_data { FLAG_SHARED_DATA } else { 0 };
+        data_crc | shared_data
     }
 
     /// Whether `body` is what the sender sent.
@@ -252,6 +271,7 @@ pub const OK: Errno = Errno(0);
 
 const MAGIC: [u8; 4] = *b"PVFS";
 const FLAG_DATA_CRC: u16 = 1;
+const FLAG_SHARED_DATA: u16 = 2;
 const COUNT_BITS: u32 = 48;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 

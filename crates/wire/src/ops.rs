@@ -136,6 +136,7 @@ macro_rules! manager_operations {
             OpenShared -> OpenedShared = 0x0114 Change;
             RenewShared -> OpenedShared = 0x0115 Repeatable;
             CloseShared -> Closed = 0x0116 Repeatable;
+            CountShared -> Counted = 0x0117 Change;
             Mkdir -> Made = 0x0120 Change;
             Mknod -> Made = 0x0121 Change;
             Symlink -> Made = 0x0122 Change;

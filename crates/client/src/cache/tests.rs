@@ -159,6 +159,34 @@ fn a_listing_goes_with_its_directory() {
 }
 
 #[test]
+fn who_is_told_of_changes_knows_that_there_was_none() {
+    let cache = cache();
+    let now = Instant(MS);
+    let mark = cache.mark(now);
+    cache.recall(&[recall(RecallKind::Data, 8, ""), recall(RecallKind::Name, 7, "a")]);
+    drop(cache.change([Key::Object(7)]));
+    assert!(cache.holds_since(mark, 7, now), "nobody else has changed it");
+    assert!(!cache.holds_since(mark, 8, now));
+    assert!(cache.holds_since(cache.mark(now), 8, now), "nothing since");
+    assert!(!cache.holds_since(mark, 7, Instant(5000 * MS)), "the lease is over");
+    cache.begin_lease(Instant(9000 * MS));
+    assert!(!cache.holds_since(mark, 7, now), "nobody told us between two leases");
+}
+
+#[test]
+fn own_changes_however_many_recall_nothing() {
+    let cache = cache();
+    let mark = cache.mark(Instant(0));
+    for object in 0..RECENT_MAX as u64 + 10 {
+        drop(cache.change([Key::Object(object)]));
+    }
+    assert!(cache.holds_since(mark, RECENT_MAX as u64 * 2, Instant(MS)));
+    assert!(cache.lock().changed.len() <= RECENT_MAX + 1);
+    let kept = cache.keep_attributes(mark, &attr(5, 1), 5000);
+    assert_eq!(kept, Instant(0), "it may be one of those that were changed meanwhile");
+}
+
+#[test]
 fn memory_is_bounded() {
     let cache = cache();
     let mark = cache.mark(Instant(0));

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pvfs_layout::Distribution;
+use pvfs_layout::{Distribution, Intersection, Regions};
 use pvfs_net::call::{Data, Patience, Server};
 use pvfs_net::loan::{Loan, WHOLE};
 use pvfs_net::runtime::Runtime;
@@ -19,18 +19,12 @@ use crate::loans::Advice;
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
-    /// How a share of a read is to be had.
-    pub(super) fn advise(
-        &self,
-        file: &OpenFile,
-        iod: &Server<R>,
-        share: &Share<&mut [u8]>,
-    ) -> Advice {
+    /// How so many bytes of a slot are to be had.
+    pub(super) fn advise(&self, file: &OpenFile, iod: &Server<R>, slot: u32, bytes: u64) -> Advice {
         if !self.filesystem.options().borrows || !iod.is_on_this_node() {
             return Advice::Ask;
         }
-        let bytes = share.pieces.iter().map(|piece| piece.len() as u64).sum();
-        file.loans().advise(share.slot, bytes, self.filesystem.runtime().now())
+        file.loans().advise(slot, bytes, self.filesystem.runtime().now())
     }
 
     /// Reads a share from the object itself; `None` when the iod has to be asked after all.
@@ -50,6 +44,20 @@ impl<R: Runtime> User<R> {
             zero_after(&mut share.pieces, read.bytes);
         }
         Some(SlotEnd { slot, local_size: read.local_size, short })
+    }
+
+    /// Reads what a slot holds of these regions from the object itself; returns the object's size.
+    pub(super) fn read_regions_lent(
+        &self,
+        file: &OpenFile,
+        loan: &Loan,
+        slot: u32,
+        regions: &Regions,
+        pieces: &mut [&mut [u8]],
+    ) -> Option<u64> {
+        let held = Intersection::new(&file.placement.dist, slot, regions);
+        let ranges = held.map(|piece| piece.local..piece.local + piece.len);
+        loan.read_ranges(ranges, pieces, self.filesystem.runtime().now())
     }
 
     /// Borrows the object for the reads to come. That the iod does not lend it is no failure.

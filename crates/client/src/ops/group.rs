@@ -13,7 +13,9 @@ use pvfs_net::call::Shown;
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::attr::{Attr, Striping};
 use pvfs_wire::group_handle::{GroupHandle, GroupHandleError};
-use pvfs_wire::ops::{CloseShared, OpenFlags, OpenShared, RenewShared, Sharers, Target};
+use pvfs_wire::ops::{
+    CloseShared, Count, CountShared, OpenFlags, OpenShared, RenewShared, Sharers, Target,
+};
 use pvfs_wire::token::KeyRing;
 use pvfs_wire::{Bytes, Errno};
 
@@ -82,8 +84,7 @@ impl<R: Runtime> User<R> {
     /// made up passes, and then is refused by every daemon; see [`Self::openfh_sealed`].
     pub fn openfh(&self, handle: &[u8]) -> Result<OpenFile> {
         let now_s = self.filesystem.runtime().wall_s();
-        let group = GroupHandle::read(handle, self.filesystem.fsid(), now_s)
-            .map_err(GroupHandleError::errno)?;
+        let group = self.group_of(handle, now_s)?;
         let number = self.filesystem.next_number();
         let shown = Shown { number, version: 1, token: group.capability };
         let registration = Registration::Shared(handle.into(), group.number);
@@ -98,26 +99,57 @@ impl<R: Runtime> User<R> {
 
     /// The attributes that the file had when it was opened for the group. Contacts nobody.
     pub fn group_attr(&self, handle: &[u8]) -> Result<Attr> {
-        let group = GroupHandle::read(handle, self.filesystem.fsid(), 0);
-        Ok(group.map_err(GroupHandleError::errno)?.attr)
+        Ok(self.group_of(handle, 0)?.attr)
     }
 
     /// A handle for the same open that is good for longer. The old one stays good for its own time.
+    ///
+    /// One that was damaged on its way is refused here: the manager would take it for an attempt to break in.
     pub async fn renewg(&self, handle: &[u8]) -> Result<Vec<u8>> {
+        self.group_of(handle, 0)?;
         let renewed = self.ask(&RenewShared { handle: handle.into() }).await?;
         Ok(renewed.handle.0)
     }
 
     /// Ends the open for all who share it, when they are done. Only its opener may; it ends by itself too.
+    /// Damaged handles are refused as [`Self::renewg`] does it.
     pub async fn closeg(&self, handle: &[u8]) -> Result<()> {
+        self.group_of(handle, 0)?;
         self.ask(&CloseShared { handle: handle.into() }).await.map(|_| ())
+    }
+
+    /// Adds to the number that all who share this open have in common, and returns what it was before: no two who add
+    /// get the same piece. It begins at 0, is never below, and ends with the open.
+    ///
+    /// EINVAL when the file was not opened by [`Self::openfh`], or the number would be below 0; EOVERFLOW beyond `i64`.
+    /// ETIMEDOUT and EIO leave open whether it was added.
+    pub async fn fetch_and_add(&self, file: &OpenFile, by: i64) -> Result<i64> {
+        self.count(file, Count::Add, by).await
+    }
+
+    /// The like, setting the number.
+    pub async fn fetch_and_set(&self, file: &OpenFile, to: i64) -> Result<i64> {
+        self.count(file, Count::Set, to).await
+    }
+
+    async fn count(&self, file: &OpenFile, count: Count, number: i64) -> Result<i64> {
+        let Registration::Shared(handle, _) = &file.registration else {
+            return Err(Errno::EINVAL.into());
+        };
+        let request = CountShared { handle: handle.clone(), count, number };
+        Ok(self.ask(&request).await?.before)
     }
 
     /// A fresh capability of a shared open, which by that stays open for longer.
     pub(crate) async fn renewed_share(&self, handle: &Bytes) -> Result<Bytes> {
         let renewed = self.ask(&RenewShared { handle: handle.clone() }).await?;
-        let group = GroupHandle::read(&renewed.handle, self.filesystem.fsid(), 0);
-        Ok(group.map_err(GroupHandleError::errno)?.capability)
+        Ok(self.group_of(&renewed.handle, 0)?.capability)
+    }
+
+    /// What a handle says that was good at this time; 0 for whenever.
+    fn group_of(&self, handle: &[u8], now_s: u64) -> Result<GroupHandle> {
+        Ok(GroupHandle::read(handle, self.filesystem.fsid(), now_s)
+            .map_err(GroupHandleError::errno)?)
     }
 
     async fn open_shared(

@@ -9,6 +9,7 @@ use pvfs_wire::Errno;
 use pvfs_wire::ops::{HeldLock, Lock, LockKind, TestLock};
 
 use crate::error::Result;
+use crate::file::OpenFile;
 use crate::user::User;
 
 /// Whether a lock that is not free is waited for.
@@ -34,6 +35,24 @@ impl<R: Runtime> User<R> {
                 (_, asked) => return asked,
             }
         }
+    }
+
+    /// The like for a lock of an open file: all who take part in the open share it, and it ends with the last of
+    /// them. `family` says what kind it is, whose it is not.
+    pub async fn lock_open(&self, file: &OpenFile, request: Lock, wait: Wait<'_>) -> Result<()> {
+        let (family, owner) = (request.family.of_open(true), file.own()?);
+        self.lock(Lock { handle: file.handle, family, owner, ..request }, wait).await
+    }
+
+    /// The lock in the way of one of an open file, if any.
+    pub async fn test_lock_open(
+        &self,
+        file: &OpenFile,
+        request: &TestLock,
+    ) -> Result<Option<HeldLock>> {
+        let (family, owner) = (request.family.of_open(true), file.own()?);
+        let request = TestLock { handle: file.handle, family, owner, ..request.clone() };
+        self.test_lock(&request).await
     }
 
     /// The lock in the way of this one, if any (F_GETLK).

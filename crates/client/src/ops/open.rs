@@ -8,7 +8,7 @@ use pvfs_wire::ops::{Close, ClosedOpen, Open, OpenFlags, Opened, Renew, Target};
 
 use super::cached::object;
 use super::truncate::Cut;
-use crate::cache::{OwnChange, name_of, place_of};
+use crate::cache::{Mark, OwnChange, name_of, place_of};
 use crate::error::{Error, Result};
 use crate::file::{OpenFile, Registration};
 use crate::filesystem::Filesystem;
@@ -23,6 +23,8 @@ pub struct Opening {
     pub attr: Attr,
     /// Whether this open created it.
     pub created: bool,
+    /// When it was asked for, if from then on a change by others is recalled ([`crate::cache::Cache::holds_since`]).
+    pub watched: Option<Mark>,
     /// Whether the attributes are complete already.
     pub(crate) complete: bool,
 }
@@ -70,8 +72,11 @@ impl<R: Runtime> User<R> {
         let open = self.filesystem.next_open();
         let mut own = self.begin_open(&target, flags);
         let mode = self.asked(mode);
+        let mark = self.filesystem.cache().mark(self.filesystem.runtime().now());
         let mut waiting = WaitingOpen { filesystem: &self.filesystem, open: Some(open) };
-        let opened = self.ask(&Open { target, flags, mode, striping, open }).await;
+        let request = Open { target, flags, mode, striping, open };
+        let (opened, is_leased) = self.ask_open(&request).await;
+        let watched = is_leased.then_some(mark);
         if !opened.as_ref().is_err_and(|error| error.errno() == Errno::ETIMEDOUT) {
             waiting.open = None;
         }
@@ -84,13 +89,24 @@ impl<R: Runtime> User<R> {
             own.touches(object(attr.handle));
         }
         let file = self.open_file(opened, flags, open);
-        let opening = Opening { file, attr, created, complete: false };
+        let opening = Opening { file, attr, created, watched, complete: false };
         match (&opening.file, truncation) {
             (Some(file), Some(ticket)) => match self.cut_opened(file, ticket).await {
                 Ok(attr) => Ok(Opening { attr, complete: true, ..opening }),
                 Err(error) => Err(self.close_failed(opening.file, error).await),
             },
             _ => Ok(opening),
+        }
+    }
+
+    /// The answer, and whether it is under a lease. Those who move side by side keep no cache.
+    async fn ask_open(&self, request: &Open) -> (Result<Opened>, bool) {
+        if self.together.is_some() {
+            return (self.ask_together(request).await, false);
+        }
+        match self.filesystem.ask_told(&self.principal, request).await {
+            Ok(told) => (told.outcome.map_err(Error::from), told.leased_ms > 0),
+            Err(error) => (Err(error), false),
         }
     }
 
@@ -102,7 +118,7 @@ impl<R: Runtime> User<R> {
             return;
         }
         let opens = given_up.iter().map(|open| ClosedOpen { open: *open, wrote: None }).collect();
-        if self.ask(&Close { opens }).await.is_err() {
+        if self.ask_together(&Close { opens }).await.is_err() {
             self.filesystem.give_up(given_up);
         }
     }
@@ -147,7 +163,7 @@ impl<R: Runtime> User<R> {
         match file.registration {
             Registration::Own(open) => {
                 let opens = vec![ClosedOpen { open, wrote: file.wrote() }];
-                self.ask(&Close { opens }).await.map(|_| ())
+                self.ask_together(&Close { opens }).await.map(|_| ())
             }
             // The shared open goes on without us, and its size is asked from the iods until it ends.
             Registration::Shared(..) => Ok(()),
@@ -157,7 +173,7 @@ impl<R: Runtime> User<R> {
     /// Gets a fresh capability for a file whose own has expired.
     pub(crate) async fn renew(&self, file: &OpenFile) -> Result<()> {
         let capability = match &file.registration {
-            Registration::Own(open) => self.ask(&Renew { open: *open }).await?.capability,
+            Registration::Own(open) => self.ask_together(&Renew { open: *open }).await?.capability,
             Registration::Shared(handle, _) => self.renewed_share(handle).await?,
         };
         file.renewed(capability);

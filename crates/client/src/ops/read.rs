@@ -77,7 +77,8 @@ impl<R: Runtime> User<R> {
     ) -> Result<SlotEnd> {
         let slot = share.slot;
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
-        let advice = self.advise(file, iod, share);
+        let bytes = share.pieces.iter().map(|piece| piece.len() as u64).sum();
+        let advice = self.advise(file, iod, slot, bytes);
         if let Advice::Borrowed(loan) = &advice
             && let Some(end) = self.read_lent(file, loan, window, share)
         {

@@ -12,6 +12,7 @@ use super::memory::Targets;
 use super::staging;
 use crate::error::Result;
 use crate::file::OpenFile;
+use crate::loans::Advice;
 use crate::user::User;
 
 /// What one slot's reply says of the end of the file.
@@ -108,6 +109,13 @@ impl<R: Runtime> User<R> {
         pieces: &mut [&mut [u8]],
     ) -> Result<SlotEnd> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
+        let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let advice = self.advise(file, iod, slot, bytes);
+        if let Advice::Borrowed(loan) = &advice
+            && let Some(local_size) = self.read_regions_lent(file, loan, slot, regions, pieces)
+        {
+            return Ok(SlotEnd { slot, local_size });
+        }
         let moved = self
             .carrying(regions)
             .transfer::<Read>(
@@ -118,6 +126,9 @@ impl<R: Runtime> User<R> {
             )
             .await?;
         super::read::zero_after(pieces, moved.bytes);
+        if let Advice::Borrow = advice {
+            self.borrow(file, slot, iod).await;
+        }
         Ok(SlotEnd { slot, local_size: moved.reply.local_size })
     }
 }

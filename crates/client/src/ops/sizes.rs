@@ -54,8 +54,14 @@ impl<R: Runtime> User<R> {
             let request = StatObjects { handles: handles.to_vec() };
             let (server, patience) =
                 (&self.filesystem.iods()[iod as usize], self.filesystem.status_patience());
-            let reply = self.filesystem.caller().call(server, &self.principal, &request, patience);
-            stats.extend(reply.await?.objects);
+            let reply = match handles.len() {
+                1 => self.call_together(server, &request, patience).await,
+                _ => {
+                    let caller = self.filesystem.caller();
+                    caller.call(server, &self.principal, &request, patience).await
+                }
+            };
+            stats.extend(reply?.objects);
         }
         Ok(stats)
     }

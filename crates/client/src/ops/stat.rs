@@ -12,14 +12,14 @@ use crate::user::User;
 impl<R: Runtime> User<R> {
     /// Attributes, complete.
     pub async fn stat(&self, target: Target, follow: bool) -> Result<Attr> {
-        let stated = self.ask(&Stat { target, follow, placement: false }).await?;
+        let stated = self.ask_together(&Stat { target, follow, placement: false }).await?;
         self.completed(stated.attr, stated.placement.as_ref()).await
     }
 
     /// Attributes as the manager knows them, without asking iods: `size_state` says whether the size is
     /// exact (statlite).
     pub async fn stat_lite(&self, target: Target, follow: bool) -> Result<Attr> {
-        Ok(self.ask(&Stat { target, follow, placement: false }).await?.attr)
+        Ok(self.ask_together(&Stat { target, follow, placement: false }).await?.attr)
     }
 
     /// The like, and where the data lie if the size has to be asked from iods ([`Self::completed`]).
@@ -28,7 +28,7 @@ impl<R: Runtime> User<R> {
         target: Target,
         follow: bool,
     ) -> Result<(Attr, Option<Placement>)> {
-        let stated = self.ask(&Stat { target, follow, placement: false }).await?;
+        let stated = self.ask_together(&Stat { target, follow, placement: false }).await?;
         Ok((stated.attr, stated.placement))
     }
 
@@ -38,7 +38,7 @@ impl<R: Runtime> User<R> {
         target: Target,
         follow: bool,
     ) -> Result<(Attr, Option<Placement>)> {
-        let stated = self.ask(&Stat { target, follow, placement: true }).await?;
+        let stated = self.ask_together(&Stat { target, follow, placement: true }).await?;
         let attr = self.completed(stated.attr, stated.placement.as_ref()).await?;
         Ok((attr, stated.placement))
     }

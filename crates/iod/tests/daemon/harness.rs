@@ -9,7 +9,9 @@ use pvfs_iod::clock::Clock;
 use pvfs_iod::{Config, Disk, Iod, MemoryDisk};
 use pvfs_layout::{Dist, Regions};
 use pvfs_net::buffer::Pool;
-use pvfs_net::service::{ConnectionId, Departure, Desk, Peer, Request, Response, Service, Ticket};
+use pvfs_net::service::{
+    ConnectionId, Departure, Desk, Peer, Request, Response, Service, Storage, Ticket,
+};
 use pvfs_wire::ops::{Access, Hello, Read, Sync, TruncateObject, Write};
 use pvfs_wire::token::{Capability, Holder, KeyRing, Rights, Session, SessionRights};
 use pvfs_wire::{Errno, Handle, Header, Operation, Wire};
@@ -213,7 +215,8 @@ impl<'a> Client<'a> {
         header.timeout_ms = self.timeout_ms.load(SeqCst);
         let ticket = Ticket::new(self.peer.connection, header, self.daemon.desk.clone());
         let (peer, session) = (&self.peer, self.session.as_ref());
-        let request = Request { peer, session, header, body, data, memory: None, ticket };
+        let request =
+            Request { peer, session, header, body, data, storage: Storage::Round, ticket };
         self.daemon.iod.serve(vec![request]);
         Sent { desk: &self.daemon.desk, tag }
     }

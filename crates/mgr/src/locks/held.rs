@@ -2,13 +2,15 @@
 
 use pvfs_wire::ops::{HeldLock, LockKind};
 
-/// Who holds a lock: an owner within a client process.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
+/// Who holds a lock: an owner within a client process, or an open file that processes share.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub struct Holder {
-    /// The client.
+    /// The client; of an open file: the one that opened it first, which may be gone.
     pub client: u64,
     /// The client's number for a process (fcntl) or an open file (OFD, flock).
     pub owner: u64,
+    /// `owner` is the number of an open: the lock ends with the last who takes part in it, not with the client.
+    pub by_open: bool,
 }
 
 /// A range of bytes somebody holds, or wants.

@@ -122,7 +122,8 @@ impl LockTable {
             // As flock(2) says, a conversion that cannot be done at once gives up the old lock
             // first; two readers who both want to write would wait for each other otherwise.
             self.unlock(place, wanted);
-        } else if self.closes_circle(place, &wanted) {
+        } else if !wanted.holder.by_open && self.closes_circle(place, &wanted) {
+            // Several may wait for one open file, each for another lock: a circle need not be one (fcntl(2)).
             return Err(Refusal::Deadlock);
         }
         let again = self.files.get(&place).and_then(|file| file.lapsed(&wanted));
@@ -166,16 +167,33 @@ impl LockTable {
     pub fn release_client(&mut self, client: u64) {
         let waiters: Vec<WaiterId> = self
             .waits_of
-            .range(Holder { client, owner: 0 }..=Holder { client, owner: u64::MAX })
+            .range(Holder { client, ..Holder::default() }..=last_holder(client))
+            .filter(|(holder, _)| !holder.by_open)
             .flat_map(|(_, ids)| ids.iter().copied())
             .collect();
         waiters.into_iter().for_each(|id| {
             self.cancel(id);
         });
+        self.release(client, |holder| holder.client == client && !holder.by_open);
+    }
+
+    /// Nobody takes part in this open file any more.
+    pub fn release_open(&mut self, holder: Holder) {
+        for id in self.waits_of.get(&holder).cloned().unwrap_or_default() {
+            self.cancel(id);
+        }
+        self.release(holder.client, |other| other == holder);
+    }
+
+    /// Whether a client, or an open file that it opened first, holds or awaits anything.
+    pub fn concerns(&self, client: u64) -> bool {
+        self.clients.contains_key(&client)
+    }
+
+    fn release(&mut self, client: u64, whose: impl Fn(Holder) -> bool) {
         let held = self.clients.get(&client).map(|locks| locks.held.clone()).unwrap_or_default();
         for place in held.into_keys() {
-            let file = &self.files[&place];
-            let edits = file.held.leaving(|holder| holder.client == client);
+            let edits = self.files[&place].held.leaving(&whose);
             self.carry_out(place, edits);
             self.grant_waiting(place);
         }
@@ -381,4 +399,8 @@ impl LockTable {
             self.clients.remove(&client);
         }
     }
+}
+
+fn last_holder(client: u64) -> Holder {
+    Holder { client, owner: u64::MAX, by_open: true }
 }

@@ -12,7 +12,7 @@ const OTHER: Place = Place { object: 8, family: LockFamily::Range };
 const WHOLE: Place = Place { object: 7, family: LockFamily::Flock };
 
 fn holder(number: u64) -> Holder {
-    Holder { client: number, owner: 1 }
+    Holder { client: number, owner: 1, by_open: false }
 }
 
 fn range(number: u64, exclusive: bool, start: u64, end: u64) -> Held {
@@ -232,7 +232,7 @@ fn a_range_to_the_end_of_all_files_is_split_and_merged_as_others() {
 #[test]
 fn owners_of_one_client_are_told_apart_and_so_are_the_families() {
     let mut table = LockTable::default();
-    let of_owner = |owner| Held { holder: Holder { client: 1, owner }, ..write(1, 0, 10) };
+    let of_owner = |owner| Held { holder: Holder { owner, ..holder(1) }, ..write(1, 0, 10) };
     table.lock(FILE, of_owner(1), None).unwrap();
     assert_eq!(table.lock(FILE, of_owner(2), None), Err(Refusal::Conflict));
     assert_eq!(table.lock(WHOLE, of_owner(2), None), Ok(Verdict::Granted));

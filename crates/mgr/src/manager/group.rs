@@ -418,9 +418,14 @@ impl<'a, 'view> Group<'a, 'view> {
             keys: &self.keys,
             random: &mut self.writer.random,
             busy: None,
+            left: Vec::new(),
         };
         let result = dispatch(request.header.operation, &request.body, &mut cx);
-        match (result, cx.busy) {
+        let (busy, left) = (cx.busy, cx.left);
+        if result.is_ok() {
+            self.release_left(left)?;
+        }
+        match (result, busy) {
             (Ok(body), _) if body.len() <= REPLY_BYTES_MAX => Ok(body),
             (Ok(body), _) if table::effect(request.header.operation) != Some(Effect::Change) => {
                 Ok(body)
@@ -517,6 +522,12 @@ fn grows(request: &Pending) -> bool {
             Open::from_bytes(&request.body).is_ok_and(|open| open.flags.has(OpenFlags::CREATE))
         }
         code => table::grows(code),
+    }
+}
+
+impl From<Errno> for Refusal {
+    fn from(status: Errno) -> Self {
+        Self::Error(status)
     }
 }
 

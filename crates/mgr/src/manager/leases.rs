@@ -118,12 +118,16 @@ impl Group<'_, '_> {
             keys: &self.keys,
             random: &mut self.writer.random,
             busy: None,
+            left: Vec::new(),
         };
         let savepoint = cx.tx.savepoint();
         let result = change(&mut cx);
         if result.is_err() {
             cx.tx.rollback(savepoint);
+            return result;
         }
+        let left = cx.left;
+        self.release_left(left)?;
         result
     }
 

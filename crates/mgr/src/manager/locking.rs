@@ -1,12 +1,12 @@
 //! Locks as requests: decoded, allowed, taken in memory, and stored with the group they came in.
 //!
 //! ```text
-//! key    09 | object u64 | family u8 | start u64 | client u64 | owner u64      big-endian
+//! key    09 | object u64 | family u8 | start u64 | client u64 | owner u64      big-endian; families as on the wire
 //! value  version byte | end u64 | pid u32 | exclusive u8                       little-endian
 //! ```
 
 use pvfs_net::service::Response;
-use pvfs_wire::ops::{AccessBits, Done, Lock, LockFamily, LockKind, LockTest, TestLock};
+use pvfs_wire::ops::{AccessBits, Done, Lock, LockFamily, LockKind, LockTest, OpenFlags, TestLock};
 use pvfs_wire::{DecodeError, Errno, Handle, Reader, Wire};
 
 use super::group::{Fate, Group};
@@ -14,15 +14,15 @@ use super::work::Pending;
 use crate::keys;
 use crate::locks::{Edit, Held, Holder, LockTable, Place, Refusal, Verdict};
 use crate::permission::Credentials;
-use crate::record::{Inode, OpenFile, Record};
+use crate::record::{First, Inode, OpenFile, Record};
 use crate::store::View;
 
 impl Group<'_, '_> {
     /// Takes or gives up a lock.
     pub(super) fn lock(&mut self, request: &Pending) -> Result<Fate, Errno> {
         let lock = Lock::from_bytes(&request.body).map_err(|_| Errno::EPROTO)?;
-        let place = Place { object: lock.handle.object, family: lock.family };
-        let holder = Holder { client: request.peer.client, owner: lock.owner };
+        let place = Place { object: lock.handle.object, family: lock.family.seen() };
+        let holder = self.holder(request.peer.client, lock.handle, lock.family, lock.owner)?;
         let (start, end) = bounds(lock.family, lock.start, lock.end)?;
         let exclusive = lock.kind == LockKind::Write;
         let wanted = Held { start, end, holder, pid: lock.pid, exclusive };
@@ -45,8 +45,8 @@ impl Group<'_, '_> {
     /// Tells of a lock in the way. Runs in the group, so that it sees what is about to be stored.
     pub(super) fn test_lock(&mut self, request: &Pending) -> Result<Fate, Errno> {
         let test = TestLock::from_bytes(&request.body).map_err(|_| Errno::EPROTO)?;
-        let place = Place { object: test.handle.object, family: test.family };
-        let holder = Holder { client: request.peer.client, owner: test.owner };
+        let place = Place { object: test.handle.object, family: test.family.seen() };
+        let holder = self.holder(request.peer.client, test.handle, test.family, test.owner)?;
         let (start, end) = bounds(test.family, test.start, test.end)?;
         let exclusive = test.kind == LockKind::Write;
         self.require_lockable(request, test.handle)?;
@@ -54,6 +54,45 @@ impl Group<'_, '_> {
             self.writer.locks.test(place, &Held { start, end, holder, pid: 0, exclusive });
         let reply = LockTest { conflict: conflict.map(|held| held.report()) };
         Ok(Fate::Answer(Response::done::<TestLock>(&reply)))
+    }
+
+    /// Whose a lock is. One of an open file is its first open's, for all who take part in it.
+    fn holder(
+        &self,
+        client: u64,
+        handle: Handle,
+        family: LockFamily,
+        owner: u64,
+    ) -> Result<Holder, Errno> {
+        if !family.is_by_open() {
+            return Ok(Holder { client, owner, by_open: false });
+        }
+        let opened = self.tx.get(&keys::open(client, owner))?.ok_or(Errno::EBADF)?;
+        let opened = OpenFile::decode(&opened).map_err(|_| Errno::EIO)?;
+        if opened.object != handle.object {
+            return Err(Errno::EBADF);
+        }
+        let first = match opened.flags.has(OpenFlags::ADOPTED) {
+            true => self.tx.get(&keys::taken(client, owner))?,
+            false => None,
+        };
+        let first = first.map(|first| First::decode(&first)).transpose();
+        let first = first.map_err(|_| Errno::EIO)?.unwrap_or(First { client, open: owner });
+        Ok(Holder { client: first.client, owner: first.open, by_open: true })
+    }
+
+    /// Frees the locks of open files in which nobody takes part any more.
+    pub(super) fn release_left(&mut self, left: Vec<First>) -> Result<(), Errno> {
+        for First { client, open } in left {
+            let is_over = self.writer.locks.concerns(client)
+                && !self.tx.contains(&keys::open(client, open))?
+                && self.tx.scan_prefix(&keys::partakers((client, open))).next().is_none();
+            if is_over {
+                let holder = Holder { client, owner: open, by_open: true };
+                self.writer.locks.release_open(holder);
+            }
+        }
+        Ok(())
     }
 
     /// Puts what has happened to the locks into the batch, and answers whose turn has come.
@@ -121,10 +160,10 @@ fn done() -> Fate {
 
 /// A flock is one of the whole file.
 fn bounds(family: LockFamily, start: u64, end: u64) -> Result<(u64, u64), Errno> {
-    match family {
+    match family.seen() {
         LockFamily::Flock => Ok((0, u64::MAX)),
-        LockFamily::Range if start < end => Ok((start, end)),
-        LockFamily::Range => Err(Errno::EINVAL),
+        _ if start < end => Ok((start, end)),
+        _ => Err(Errno::EINVAL),
     }
 }
 
@@ -147,7 +186,7 @@ impl Record for LockRecord {
     }
 
     fn get(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let holder = Holder { client: 0, owner: 0 };
+        let holder = Holder::default();
         let (end, pid) = (u64::get(from)?, u32::get(from)?);
         Ok(Self(Held { start: 0, end, holder, pid, exclusive: bool::get(from)? }))
     }
@@ -155,7 +194,7 @@ impl Record for LockRecord {
 
 fn key(place: Place, held: &Held) -> Vec<u8> {
     let mut key = keys::locks(place.object).to_vec();
-    key.push(place.family as u8);
+    key.push(place.family.of_open(held.holder.by_open) as u8);
     for number in [held.start, held.holder.client, held.holder.owner] {
         key.extend_from_slice(&number.to_be_bytes());
     }
@@ -168,10 +207,11 @@ fn parse(key: &[u8], value: &[u8]) -> Result<(Place, Held), DecodeError> {
     let object = number(&mut from)?;
     let family = LockFamily::get(&mut from)?;
     let start = number(&mut from)?;
-    let holder = Holder { client: number(&mut from)?, owner: number(&mut from)? };
+    let (client, owner) = (number(&mut from)?, number(&mut from)?);
+    let holder = Holder { client, owner, by_open: family.is_by_open() };
     from.finish()?;
     let held = Held { start, holder, ..LockRecord::decode(value)?.0 };
-    Ok((Place { object, family }, held))
+    Ok((Place { object, family: family.seen() }, held))
 }
 
 /// Nobody waits longer in one request; who wants to asks again, and so stays interruptible.
@@ -183,7 +223,11 @@ mod tests {
 
     #[test]
     fn a_stored_lock_comes_back() {
-        let holder = Holder { client: 3, owner: 4 };
+        [false, true].into_iter().for_each(stored_and_back);
+    }
+
+    fn stored_and_back(by_open: bool) {
+        let holder = Holder { client: 3, owner: 4, by_open };
         let held = Held { start: 1, end: 2, holder, pid: 5, exclusive: true };
         let place = Place { object: 7, family: LockFamily::Flock };
         let (key, value) = (key(place, &held), LockRecord(held).encode());

@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pvfs_layout::{IodId, Scheme};
-use pvfs_net::service::{ConnectionId, Desk, Peer, Reception, Request, Response, Service, Ticket};
+use pvfs_net::service::{
+    ConnectionId, Desk, Peer, Reception, Request, Response, Service, Storage, Ticket,
+};
 use pvfs_wire::attr::{Striping, Time};
 use pvfs_wire::ops::*;
 use pvfs_wire::token::{KeyRing, Session, SessionRights};
@@ -217,7 +219,7 @@ impl World {
             header: message.header,
             body: &message.body,
             data: &[],
-            memory: None,
+            storage: Storage::Round,
             ticket: Ticket::new(connection, message.header, self.desk.clone()),
         }
     }

@@ -9,7 +9,7 @@ use super::Node;
 use crate::execute::Context;
 use crate::keys;
 use crate::permission::without_privileges;
-use crate::record::{OpenFile, Record, Truncation, VERSION};
+use crate::record::{First, OpenFile, Record, Truncation, VERSION};
 use crate::store::{StoreError, View};
 
 /// How an open ends.
@@ -38,11 +38,43 @@ impl Context<'_, '_> {
         node.inode.as_file_mut().expect("only regular files are opened").begin_open(&open);
     }
 
+    /// The open of this number, of a file somebody else opened, shares with that open what belongs to open files: locks.
+    pub fn take_part(&mut self, number: u64, object: u64, from: First) -> Result<(), Errno> {
+        let first = self.first_of(from.client, from.open)?.unwrap_or(from);
+        let opened: Option<OpenFile> = self.record(&keys::open(first.client, first.open))?;
+        if opened.is_some_and(|opened| opened.object != object) {
+            return Err(Errno::EINVAL);
+        }
+        self.tx.put(keys::taken(self.client, number), first.encode());
+        let partaker = keys::partaker((first.client, first.open), self.client, number);
+        self.tx.put(partaker, vec![VERSION]);
+        Ok(())
+    }
+
+    fn first_of(&self, client: u64, number: u64) -> Result<Option<First>, Errno> {
+        self.record(&keys::taken(client, number))
+    }
+
+    /// An open ends: the open file has one less who takes part in it.
+    fn leave(&mut self, client: u64, number: u64, open: &OpenFile) -> Result<(), Errno> {
+        let own = First { client, open: number };
+        if !open.flags.has(OpenFlags::ADOPTED) {
+            self.left.push(own);
+            return Ok(());
+        }
+        let first = self.first_of(client, number)?.unwrap_or(own);
+        self.tx.delete(keys::taken(client, number));
+        self.tx.delete(keys::partaker((first.client, first.open), client, number));
+        self.left.push(first);
+        Ok(())
+    }
+
     /// Ends one open; an unknown one has ended before.
     pub fn end_open(&mut self, client: u64, number: u64, ending: Ending) -> Result<(), Errno> {
         let key = keys::open(client, number);
         let Some(open) = self.record::<OpenFile>(&key)? else { return Ok(()) };
         self.tx.delete(key);
+        self.leave(client, number, &open)?;
         let mut node = self.load(open.object)?;
         if let (Ending::Closed(Some(wrote)), true) = (ending, open.writes()) {
             note_written(&mut node, open.uid, wrote.mtime.min(latest(self.now)));

@@ -9,7 +9,7 @@ use super::open::opened;
 use crate::execute::{Context, Execute};
 use crate::keys;
 use crate::namespace::rights;
-use crate::record::{OpenFile, RegularFile};
+use crate::record::{First, OpenFile, RegularFile};
 use crate::store::View;
 
 impl Execute for Adopt {
@@ -28,7 +28,9 @@ impl Execute for Adopt {
             return Err(Errno::EKEYREJECTED); // No capability is for anything else.
         }
         let size_state = node.inode.as_file().map_or(SizeState::Settled, RegularFile::size_state);
-        cx.begin_open(&mut node, self.open, self.flags);
+        cx.begin_open(&mut node, self.open, self.flags.with(OpenFlags::ADOPTED));
+        let from = First { client: self.from_client, open: self.from_open };
+        cx.take_part(self.open, node.object, from)?;
         cx.save(&node);
         let attr = Attr { size_state, ..cx.attr(&node) };
         opened(self.flags, cx, &node, attr, false)

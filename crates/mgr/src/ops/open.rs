@@ -36,7 +36,8 @@ impl Execute for Open {
 fn check_flags(flags: OpenFlags) -> Result<(), Errno> {
     let purpose = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::EXECUTE;
     let contradictory = flags.has(OpenFlags::CREATE | OpenFlags::DIRECTORY);
-    if !flags.any(purpose) || contradictory { Err(Errno::EINVAL) } else { Ok(()) }
+    let impossible = contradictory || flags.has(OpenFlags::ADOPTED);
+    if !flags.any(purpose) || impossible { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
 /// Walks the path; symlinks are followed to where the file is, or is to be created.

@@ -1,4 +1,4 @@
-//! OpenShared, RenewShared, CloseShared.
+//! OpenShared, RenewShared, CloseShared, CountShared.
 //!
 //! A shared open is an open of a client that does not exist: its number stands where a client's identity would. So
 //! all that is true of opens is true of it (unlinked files stay, sizes are unsettled while it may write), but
@@ -7,8 +7,8 @@
 use pvfs_wire::attr::Placement;
 use pvfs_wire::group_handle::GroupHandle;
 use pvfs_wire::ops::{
-    CloseShared, Closed, Open, OpenFlags, OpenShared, Opened, OpenedShared, RenewShared,
-    SHARED_OPEN_NUMBER, Sharers,
+    CloseShared, Closed, Count, CountShared, Counted, Open, OpenFlags, OpenShared, Opened,
+    OpenedShared, RenewShared, SHARED_OPEN_NUMBER, Sharers,
 };
 use pvfs_wire::token::{CLOCK_SKEW_S, Holder};
 use pvfs_wire::{Bytes, Errno};
@@ -17,7 +17,7 @@ use crate::execute::{Context, Execute};
 use crate::keys;
 use crate::namespace::{Ending, Node, rights};
 use crate::permission::Credentials;
-use crate::record::{Record, SharedOpen};
+use crate::record::{Record, SharedOpen, VERSION};
 use crate::store::View;
 
 impl Execute for OpenShared {
@@ -48,10 +48,7 @@ impl Execute for OpenShared {
 impl Execute for RenewShared {
     fn execute(&self, cx: &mut Context<'_, '_>) -> Result<OpenedShared, Errno> {
         let (number, mut shared) = find(cx, &self.handle)?;
-        let who = cx.who;
-        if !shared.holder.admits(who.session, who.uid, |group| who.is_in(group)) && !who.is_root() {
-            return Err(Errno::EACCES);
-        }
+        check_admitted(&shared, cx.who)?;
         shared.expiry = shared.expiry.max(now_s(cx) + shared.lifetime_s);
         cx.tx.put(keys::shared(number), shared.encode());
         let node = cx.load(shared.object)?;
@@ -73,9 +70,41 @@ impl Execute for CloseShared {
     }
 }
 
+impl Execute for CountShared {
+    fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Counted, Errno> {
+        let (number, shared) = find(cx, &self.handle)?;
+        check_admitted(&shared, cx.who)?;
+        let before = counted(cx, number)?;
+        let after = match self.count {
+            Count::Add => before.checked_add(self.number).ok_or(Errno::EOVERFLOW)?,
+            Count::Set => self.number,
+        };
+        if after < 0 {
+            return Err(Errno::EINVAL);
+        }
+        if after != before {
+            cx.tx.put(keys::count(number), [&[VERSION][..], &after.to_le_bytes()].concat());
+        }
+        Ok(Counted { before })
+    }
+}
+
+/// The number that the users of a shared open share.
+fn counted(cx: &Context<'_, '_>, number: u64) -> Result<i64, Errno> {
+    let Some(value) = cx.tx.get(&keys::count(number))? else { return Ok(0) };
+    let count = value.strip_prefix(&[VERSION]).and_then(|count| count.try_into().ok());
+    count.map(i64::from_le_bytes).ok_or(Errno::EIO)
+}
+
+fn check_admitted(shared: &SharedOpen, who: &Credentials) -> Result<(), Errno> {
+    let is_admitted = shared.holder.admits(who.session, who.uid, |group| who.is_in(group));
+    if is_admitted || who.is_root() { Ok(()) } else { Err(Errno::EACCES) }
+}
+
 /// Ends a shared open. What was written through it is known to the iods only.
 pub fn end_shared(cx: &mut Context<'_, '_>, number: u64) -> Result<(), Errno> {
     cx.end_open(number, SHARED_OPEN_NUMBER, Ending::Expired)?;
+    cx.tx.delete(keys::count(number));
     cx.tx.delete(keys::shared(number));
     Ok(())
 }

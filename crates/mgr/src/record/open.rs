@@ -18,6 +18,17 @@ record! {
 }
 
 record! {
+    /// The open file in which an open takes part: the client and number of its first open.
+    #[derive(Copy)]
+    pub struct First {
+        /// Who opened it.
+        pub client: u64,
+        /// Its number for that.
+        pub open: u64,
+    }
+}
+
+record! {
     /// One open of a regular file that many use by its group handle.
     #[derive(Copy)]
     pub struct SharedOpen {
@@ -60,4 +71,4 @@ record! {
     }
 }
 
-super::as_on_the_wire!(OpenFile, ReplyRecord, SharedOpen);
+super::as_on_the_wire!(First, OpenFile, ReplyRecord, SharedOpen);

@@ -66,6 +66,11 @@ fn requests(random: &mut Random) -> Vec<(u16, Vec<u8>)> {
             lifetime_s: below(100) as u32,
         }),
         encoded(RenewShared { handle: open.to_le_bytes().into() }),
+        encoded(CountShared {
+            handle: open.to_le_bytes().into(),
+            count: if follow { Count::Add } else { Count::Set },
+            number: below(u64::MAX) as i64,
+        }),
         encoded(CloseShared { handle: open.to_le_bytes().into() }),
         encoded(Close { opens: vec![ClosedOpen { open, wrote: Some(wrote) }] }),
         encoded(Renew { open }),

@@ -98,6 +98,7 @@ impl World {
             keys: &self.keys,
             random: &mut self.random,
             busy: None,
+            left: Vec::new(),
         };
         let result = run(&mut cx);
         self.busy = cx.busy;

@@ -11,7 +11,7 @@ use pvfs_wire::token::Credential;
 use pvfs_wire::{Bytes, DecodeError, Errno, Header};
 
 use super::pool::Way;
-use super::{Call, Caller, Data, Server, Trouble, remaining_ms};
+use super::{Call, CallError, Caller, Data, Server, Trouble, remaining_ms};
 use crate::lane::{Incoming, LaneError};
 use crate::pipe::{Answer, MESSAGE_BYTES_MAX, Opened, Owner, Pipe, Together};
 use crate::runtime::{Instant, Runtime};
@@ -38,13 +38,13 @@ impl<R: Runtime> Caller<R> {
         &self,
         call: &Call<'_, R>,
         deadline: Instant,
+        tried: bool,
         together: Together,
         make: impl FnOnce(Option<Bytes>) -> Vec<u8>,
         data: &mut Data<'_, '_>,
     ) -> Result<Option<Incoming>, Trouble> {
         let credential = call.principal.credential(self.runtime.wall_s());
         let credential = credential.map_err(|errno| Trouble::Final(errno.into()))?;
-        let Some(shown) = call.shown else { return Ok(None) };
         let (principal, expiry) = (call.principal.key, credential.expiry);
         let owner = Owner { principal, expiry, together };
         let (pipe, place) = loop {
@@ -54,14 +54,19 @@ impl<R: Runtime> Caller<R> {
                 None => pipe.room(&self.runtime).await,
             }
         };
+        if tried && call.sequence.is_change() && !pipe.lease_kept {
+            // As for a lane: the reply records went with the lease.
+            return Err(Trouble::Final(CallError::Status(Errno::EIO)));
+        }
         let header = Header {
             session: pipe.session,
+            sequence: call.sequence,
             timeout_ms: remaining_ms(&self.runtime, deadline),
             map_version: call.server.map_version.load(Ordering::Relaxed),
             ..Header::request(call.operation, 0)
         };
         let out = (data.out, self.data_checksum);
-        let exchange = place.exchange(&self.runtime, header, shown, make, out);
+        let exchange = place.exchange(&self.runtime, header, call.shown, make, out);
         let answer = exchange.await.map_err(Trouble::Lane)?;
         if answer.header.status == Errno::ENOKEY {
             pipe.forget_shown();
@@ -91,7 +96,7 @@ impl<R: Runtime> Caller<R> {
             match way.await {
                 Way::Pipe(pipe) => return Ok(Some(pipe)),
                 Way::Open => self.open_pipe(call, owner, credential).await?,
-                Way::Mend => self.lane(call.server).await?.healthy = true,
+                Way::Mend => self.lane(call.server, call.mover).await?.healthy = true,
                 Way::Lane => return Ok(None),
             }
         }
@@ -105,13 +110,16 @@ impl<R: Runtime> Caller<R> {
         credential: &Arc<Credential>,
     ) -> Result<(), Trouble> {
         let _opening = Opening(call.server);
-        let mut lease = self.lane(call.server).await?;
+        let mut lease = self.lane(call.server, call.mover).await?;
         let lane = lease.lane.as_mut().expect("a lease holds a lane until it is dropped");
         let session = self.introduce(call, lane, credential).await?;
-        let (boot, exchanges_max) = (lane.welcome().boot, lane.welcome().requests_max);
+        let welcome = lane.welcome();
+        let (boot, lease_kept) = (welcome.boot, welcome.lease_kept);
+        let exchanges_max = welcome.requests_max;
         let Some((id, lane)) = lease.keep() else { return Ok(()) };
         let (stream, tag) = lane.into_stream();
-        let pipe = Pipe::new(Opened { id, owner, session, boot, exchanges_max, stream, tag });
+        let opened = Opened { id, owner, session, boot, lease_kept, exchanges_max, stream, tag };
+        let pipe = Pipe::new(opened);
         call.server.lock().pipes.push(Arc::new(pipe));
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! The lanes to one daemon: idle ones to use again, broken ones to reconnect before anything else, and pipes.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use super::Server;
 use crate::lane::{Lane, LaneId};
+use crate::line::{Line, Turn};
 use crate::pipe::{Owner, Pipe, Together};
 use crate::runtime::Runtime;
 use crate::stream::Stream;
@@ -15,7 +17,9 @@ pub(super) struct Lanes<S> {
     pub(super) broken: Vec<LaneId>,
     pub(super) pipes: Vec<Arc<Pipe<S>>>,
     count: u32,
-    waiting: Vec<Waker>,
+    /// Lanes in use by operations of queues.
+    queued: u32,
+    waiting: Lines,
     /// Somebody opens a pipe; others wait for it.
     is_opening: bool,
     awaiting_pipe: Vec<Waker>,
@@ -28,15 +32,48 @@ impl<S> Default for Lanes<S> {
             broken: Vec::new(),
             pipes: Vec::new(),
             count: 0,
-            waiting: Vec::new(),
+            queued: 0,
+            waiting: Lines::default(),
             is_opening: false,
             awaiting_pipe: Vec::new(),
         }
     }
 }
 
+/// Who moves an operation. A queue may be left alone with operations on the way, and what they hold with it; so
+/// queues never get all there is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Mover {
+    /// A thread that waits for nothing else.
+    Waiter,
+    /// A queue.
+    Queue,
+}
+
+/// Those who wait for what they share, in a line for each kind of them.
+#[derive(Default)]
+pub(super) struct Lines {
+    waiters: Line,
+    queues: Line,
+}
+
+impl Lines {
+    pub(super) fn of(&mut self, mover: Mover) -> &mut Line {
+        match mover {
+            Mover::Waiter => &mut self.waiters,
+            Mover::Queue => &mut self.queues,
+        }
+    }
+
+    /// Calls the first of each: that of the queues may not get it, or not come.
+    pub(super) fn call(&mut self) {
+        self.waiters.call();
+        self.queues.call();
+    }
+}
+
 /// What a call gets.
-pub(super) enum Taken<S> {
+enum Taken<S> {
     /// A lane to use at once.
     Idle(LaneId, Box<Lane<S>>),
     /// A lane to connect, for the first time or again.
@@ -111,34 +148,83 @@ impl<S: Stream> Lanes<S> {
         self.broken.is_empty()
     }
 
-    /// A lane, broken ones first; pending while all are in use.
-    pub(super) fn take<R: Runtime>(&mut self, waker: &Waker, runtime: &R) -> Poll<Taken<S>> {
+    /// A lane, broken ones first, if there is one to be had.
+    fn take(&mut self, mover: Mover) -> Option<Taken<S>> {
+        if mover == Mover::Queue && self.queued >= LANES_OF_QUEUES_MAX {
+            return None;
+        }
+        let taken = self.take_any()?;
+        self.queued += u32::from(mover == Mover::Queue);
+        Some(taken)
+    }
+
+    fn take_any(&mut self) -> Option<Taken<S>> {
         if !self.is_whole()
             && let Some(id) = self.broken.pop()
         {
-            return Poll::Ready(Taken::Connect(id));
+            return Some(Taken::Connect(id));
         }
         if let Some((id, lane)) = self.idle.pop() {
-            return Poll::Ready(Taken::Idle(id, lane));
+            return Some(Taken::Idle(id, lane));
         }
-        if self.count < LANES_MAX {
+        (self.count < LANES_MAX).then(|| {
             self.count += 1;
-            return Poll::Ready(Taken::Connect(LaneId { index: self.count - 1, incarnation: 1 }));
+            Taken::Connect(LaneId { index: self.count - 1, incarnation: 1 })
+        })
+    }
+}
+
+impl<R: Runtime> Server<R> {
+    /// A lane for one exchange, or the place of one that is to be connected; waits while all are in use.
+    pub(super) async fn lease(&self, mover: Mover, runtime: &R) -> Lease<'_, R> {
+        let mut wish = Wish { server: self, mover, turn: Turn::default() };
+        poll_fn(|cx| wish.poll(cx.waker(), runtime)).await
+    }
+}
+
+/// Somebody who wants a lane.
+struct Wish<'a, R: Runtime> {
+    server: &'a Server<R>,
+    mover: Mover,
+    turn: Turn,
+}
+
+impl<'a, R: Runtime> Wish<'a, R> {
+    fn poll(&mut self, waker: &Waker, runtime: &R) -> Poll<Lease<'a, R>> {
+        let lanes = &mut *self.server.lock();
+        let Some(taken) = lanes.take(self.mover) else {
+            runtime.expect_wake();
+            lanes.waiting.of(self.mover).wait(&mut self.turn, waker);
+            return Poll::Pending;
+        };
+        lanes.waiting.of(self.mover).leave(&mut self.turn);
+        let (id, lane) = match taken {
+            Taken::Idle(id, lane) => (id, Some(lane)),
+            Taken::Connect(id) => (id, None),
+        };
+        let (server, mover) = (self.server, self.mover);
+        Poll::Ready(Lease { server, mover, id, lane, healthy: false, is_kept: false })
+    }
+}
+
+impl<R: Runtime> Drop for Wish<'_, R> {
+    fn drop(&mut self) {
+        let line = &mut self.server.lock().waiting;
+        if line.of(self.mover).leave(&mut self.turn) {
+            line.of(self.mover).call();
         }
-        runtime.expect_wake();
-        self.waiting.push(waker.clone());
-        Poll::Pending
     }
 }
 
 /// The use of a lane for one exchange; without a happy end it counts as broken.
 pub(super) struct Lease<'a, R: Runtime> {
-    pub(super) server: &'a Server<R>,
+    server: &'a Server<R>,
+    mover: Mover,
     pub(super) id: LaneId,
     pub(super) lane: Option<Box<Lane<R::Stream>>>,
     pub(super) healthy: bool,
     /// It has become something else.
-    pub(super) is_kept: bool,
+    is_kept: bool,
 }
 
 impl<R: Runtime> Lease<'_, R> {
@@ -158,8 +244,8 @@ impl<R: Runtime> Drop for Lease<'_, R> {
             _ if self.is_kept => {}
             _ => lanes.broken.push(next_incarnation(self.id)),
         }
-        // All of them: the first may have given up waiting, and would keep it from the others.
-        lanes.waiting.drain(..).for_each(Waker::wake);
+        lanes.queued -= u32::from(self.mover == Mover::Queue);
+        lanes.waiting.call();
     }
 }
 
@@ -172,3 +258,6 @@ const PIPES_MAX: usize = 16;
 
 /// Lanes to one daemon; more calls at once than this wait for one another.
 const LANES_MAX: u32 = 32;
+
+/// Of these, for operations of queues. Pipes are not counted.
+const LANES_OF_QUEUES_MAX: u32 = 12;

@@ -7,6 +7,8 @@ use std::task::{Poll, Waker};
 
 use pvfs_wire::Sequence;
 
+use super::pool::{Lines, Mover};
+use crate::line::Turn;
 use crate::runtime::Runtime;
 
 /// Slots for changes of metadata, with the count each has reached.
@@ -14,35 +16,49 @@ use crate::runtime::Runtime;
 pub(super) struct Sequences {
     free: Vec<Sequence>,
     made: u16,
-    waiting: Vec<Waker>,
+    /// In use by operations of queues.
+    queued: u16,
+    waiting: Lines,
 }
 
 impl Sequences {
-    fn take<R: Runtime>(&mut self, waker: &Waker, runtime: &R) -> Poll<Sequence> {
+    fn take(&mut self, mover: Mover) -> Option<Sequence> {
+        if mover == Mover::Queue && self.queued >= SLOTS_OF_QUEUES_MAX {
+            return None;
+        }
+        let taken = self.take_any()?;
+        self.queued += u16::from(mover == Mover::Queue);
+        Some(taken)
+    }
+
+    fn take_any(&mut self) -> Option<Sequence> {
         if let Some(last) = self.free.pop() {
-            return Poll::Ready(Sequence { count: last.count + 1, ..last });
+            return Some(Sequence { count: last.count + 1, ..last });
         }
-        if self.made < SLOTS_MAX {
+        (self.made < SLOTS_MAX).then(|| {
             self.made += 1;
-            return Poll::Ready(Sequence { slot: self.made - 1, count: 1 });
-        }
-        runtime.expect_wake();
-        self.waiting.push(waker.clone());
-        Poll::Pending
+            Sequence { slot: self.made - 1, count: 1 }
+        })
     }
 }
 
 /// The use of a slot for one change, all its repetitions included.
 pub(super) struct ChangeSlot<'a> {
     pub(super) sequence: Sequence,
+    mover: Mover,
     home: &'a Mutex<Sequences>,
 }
 
 impl<'a> ChangeSlot<'a> {
     /// A slot and the count of its next change, once one is free.
-    pub(super) async fn take<R: Runtime>(home: &'a Mutex<Sequences>, runtime: &R) -> Self {
-        let sequence = poll_fn(|cx| lock(home).take(cx.waker(), runtime)).await;
-        Self { sequence, home }
+    pub(super) async fn take<R: Runtime>(
+        home: &'a Mutex<Sequences>,
+        mover: Mover,
+        runtime: &R,
+    ) -> Self {
+        let mut wish = Wish { home, mover, turn: Turn::default() };
+        let sequence = poll_fn(|cx| wish.poll(cx.waker(), runtime)).await;
+        Self { sequence, mover, home }
     }
 }
 
@@ -50,8 +66,43 @@ impl Drop for ChangeSlot<'_> {
     fn drop(&mut self) {
         let mut sequences = lock(self.home);
         sequences.free.push(self.sequence);
-        // All of them: the first may have given up waiting, and would keep it from the others.
-        sequences.waiting.drain(..).for_each(Waker::wake);
+        sequences.queued -= u16::from(self.mover == Mover::Queue);
+        sequences.waiting.call();
+    }
+}
+
+/// Somebody who wants a slot.
+struct Wish<'a> {
+    home: &'a Mutex<Sequences>,
+    mover: Mover,
+    turn: Turn,
+}
+
+impl Wish<'_> {
+    fn poll(&mut self, waker: &Waker, runtime: &impl Runtime) -> Poll<Sequence> {
+        let sequences = &mut *lock(self.home);
+        let taken = sequences.take(self.mover);
+        let line = sequences.waiting.of(self.mover);
+        match taken {
+            Some(sequence) => {
+                line.leave(&mut self.turn);
+                Poll::Ready(sequence)
+            }
+            None => {
+                runtime.expect_wake();
+                line.wait(&mut self.turn, waker);
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        let line = &mut lock(self.home).waiting;
+        if line.of(self.mover).leave(&mut self.turn) {
+            line.of(self.mover).call();
+        }
     }
 }
 
@@ -61,3 +112,6 @@ fn lock(sequences: &Mutex<Sequences>) -> MutexGuard<'_, Sequences> {
 
 /// Changes of metadata outstanding at once; managers keep this many reply records of a client.
 const SLOTS_MAX: u16 = 64;
+
+/// Of these, for operations of queues.
+const SLOTS_OF_QUEUES_MAX: u16 = 48;

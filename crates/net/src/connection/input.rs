@@ -11,6 +11,7 @@
 
 use std::io::{self, ErrorKind, IoSliceMut};
 use std::ops::Range;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use pvfs_wire::header::checksum;
@@ -67,13 +68,22 @@ impl Default for Input {
 }
 
 impl Input {
-    /// Receives once.
-    pub fn receive(&mut self, stream: &mut impl Stream, pool: &Pool) -> io::Result<Received> {
+    /// Receives once. Descriptors that come along are added to `files`.
+    pub fn receive(
+        &mut self,
+        stream: &mut impl Stream,
+        pool: &Pool,
+        files: &mut Vec<OwnedFd>,
+    ) -> io::Result<Received> {
         let limit = self.make_room(pool);
         let buffer = self.buffer.as_mut().expect("room was made");
         let buffer = Arc::get_mut(buffer).expect("kept buffers are given up after their round");
         let room = IoSliceMut::new(&mut buffer[self.end..limit]);
-        match stream.receive(&mut [room]) {
+        let received = match stream.carries_files() {
+            true => stream.receive_files(&mut [room], files),
+            false => stream.receive(&mut [room]),
+        };
+        match received {
             Ok(0) => Ok(Received::End),
             Ok(bytes) => {
                 self.end += bytes;
@@ -125,11 +135,11 @@ impl Input {
         }
         let body_start = self.start + HEADER_BYTES;
         let data_start = body_start + header.body_bytes as usize;
-        let data_end = data_start + header.data_bytes as usize;
+        let data_end = data_start + header.following_bytes();
         let frame = Frame { header, body: body_start..data_start, data: data_start..data_end };
         header.check_body(&self.bytes()[frame.body.clone()])?;
         let data = &self.bytes()[frame.data.clone()];
-        match header.data_crc {
+        match header.data_crc.filter(|_| !header.shared_data) {
             Some(crc) if crc != checksum(data) => Err(DecodeError::Checksum),
             _ => Ok(Some(frame)),
         }
@@ -236,7 +246,7 @@ pub fn is_temporary(error: &io::Error) -> bool {
 }
 
 fn frame_bytes(header: &Header) -> usize {
-    HEADER_BYTES + header.body_bytes as usize + header.data_bytes as usize
+    HEADER_BYTES + header.body_bytes as usize + header.following_bytes()
 }
 
 /// Messages up to this length are received in batches.
@@ -293,7 +303,7 @@ mod tests {
         }
         let (mut input, pool) = (Input::default(), Pool::new());
         let (mut tags, mut starts) = (Vec::new(), Vec::new());
-        while let Received::Bytes(_) = input.receive(&mut stream, &pool).unwrap() {
+        while let Received::Bytes(_) = input.receive(&mut stream, &pool, &mut Vec::new()).unwrap() {
             while let Some(frame) = input.next_frame().unwrap() {
                 let memory = input.memory().unwrap();
                 assert!(memory[frame.body.clone()].iter().all(|b| *b == frame.header.tag as u8));

@@ -1,19 +1,21 @@
 //! Who of a queue's operations is to be looked at, said from any thread.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Wake;
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use super::Keep;
+use crate::runtime::KeptFile;
+
 /// The operations that were woken, and a bell that ends the queue's sleep.
 pub(super) struct Alarm {
     woken: Mutex<Vec<u64>>,
     /// The queue's thread is not polling operations, and so would not see `woken`.
     is_away: AtomicBool,
-    bell: Arc<OwnedFd>,
+    bell: Arc<KeptFile>,
 }
 
 /// Wakes one operation.
@@ -24,13 +26,13 @@ pub(super) struct TaskWaker {
 }
 
 impl Alarm {
-    pub fn new() -> io::Result<Self> {
-        let bell = Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?);
+    pub fn new(keep: &Keep) -> io::Result<Self> {
+        let bell = Arc::new(keep(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)?);
         Ok(Self { woken: Mutex::default(), is_away: AtomicBool::new(true), bell })
     }
 
     /// What becomes readable when the bell rings.
-    pub fn bell(&self) -> Arc<OwnedFd> {
+    pub fn bell(&self) -> Arc<KeptFile> {
         self.bell.clone()
     }
 
@@ -56,12 +58,13 @@ impl Alarm {
         if ringing {
             self.ring();
         } else {
-            let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+            let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
         }
     }
 
-    fn ring(&self) {
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    /// Ends the queue's sleep.
+    pub fn ring(&self) {
+        let _ = rustix::io::write(&*self.bell, &1u64.to_ne_bytes());
     }
 
     fn woken(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {

@@ -6,8 +6,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
-use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -17,14 +17,15 @@ use rustix::time::{
     timerfd_settime,
 };
 
+use super::Keep;
 use crate::blocking::Blocking;
-use crate::runtime::{Instant, Interest, Runtime};
+use crate::runtime::{Instant, Interest, KeptFile, Runtime};
 
 /// What all operations wait for.
 pub(crate) struct Wishes {
-    epoll: OwnedFd,
-    bell: Arc<OwnedFd>,
-    events: Vec<epoll::Event>,
+    epoll: KeptFile,
+    bell: Arc<KeptFile>,
+    keep: Box<Keep>,
     /// By descriptor: who waits for what. One operation each, but for the moment in which one takes over.
     waiting: HashMap<RawFd, Vec<(u64, Interest)>>,
     /// Descriptors that were put into the set, and may have been closed since.
@@ -34,7 +35,7 @@ pub(crate) struct Wishes {
     /// What the operation that is polled now waits for.
     polled: Waits,
     /// Makes the set readable at the earliest time.
-    clock: Option<OwnedFd>,
+    clock: Option<KeptFile>,
     clock_set: Instant,
 }
 
@@ -55,13 +56,13 @@ impl Waits {
 
 impl Wishes {
     /// Nobody waits for anything. An event of `bell` ends a wait.
-    pub fn new(bell: Arc<OwnedFd>) -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
+    pub fn new(bell: Arc<KeptFile>, keep: Box<Keep>) -> io::Result<Self> {
+        let epoll = keep(epoll::create(epoll::CreateFlags::CLOEXEC)?)?;
+        epoll::add(&epoll, &*bell, EventData::new_u64(BELL), EventFlags::IN)?;
         Ok(Self {
             epoll,
             bell,
-            events: Vec::with_capacity(EVENTS_MAX),
+            keep,
             waiting: HashMap::new(),
             known: std::collections::HashSet::new(),
             times: BTreeSet::new(),
@@ -81,7 +82,7 @@ impl Wishes {
     pub fn keep_time(&mut self) -> io::Result<()> {
         if self.clock.is_none() {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
-            let clock = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+            let clock = (self.keep)(timerfd_create(TimerfdClockId::Monotonic, flags)?)?;
             epoll::add(&self.epoll, &clock, EventData::new_u64(CLOCK), EventFlags::IN)?;
             self.clock = Some(clock);
         }
@@ -139,15 +140,13 @@ impl Wishes {
             Instant(0) => Some(timespec(0)),
             until => Some(timespec(Blocking.now().until(until).as_nanos() as u64)),
         };
-        self.events.clear();
-        let mut events = std::mem::take(&mut self.events);
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_MAX];
         // A signal ends the wait early, which is a needless look and nothing worse.
-        let _ =
-            epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), left.as_ref());
-        for event in &events {
-            self.note(event.data.u64(), event.flags, wake);
+        if let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, left.as_ref()) {
+            for event in events {
+                self.note(event.data.u64(), event.flags, wake);
+            }
         }
-        self.events = events;
         let now = if self.times.is_empty() { Instant(0) } else { Blocking.now() };
         while let Some((at, id)) = self.times.first().copied()
             && at <= now
@@ -160,7 +159,7 @@ impl Wishes {
     fn note(&mut self, source: u64, flags: EventFlags, wake: &mut dyn FnMut(u64)) {
         match source {
             BELL => {
-                let _ = rustix::io::read(&self.bell, &mut [0; 8]);
+                let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
             }
             CLOCK => {
                 self.clock_set = NEVER;
@@ -320,6 +319,11 @@ pub(crate) mod current {
     fn with<T>(ask: impl FnOnce(&mut Wishes) -> T) -> Option<T> {
         CURRENT.with_borrow_mut(|current| current.as_deref_mut().map(ask))
     }
+}
+
+/// Whether this thread is polling an operation of a queue, which hears wakers by itself.
+pub fn is_driving() -> bool {
+    CURRENT.with_borrow(|current| current.is_some())
 }
 
 thread_local! {

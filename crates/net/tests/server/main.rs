@@ -2,6 +2,7 @@
 
 mod client;
 mod echo;
+mod trays;
 
 use std::io::Write;
 use std::time::{Duration, Instant};

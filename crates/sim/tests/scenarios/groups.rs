@@ -5,12 +5,14 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pvfs_client::Group;
-use pvfs_sim::{Client, Command, Loss, Settings, Victim, World};
+use pvfs_sim::{Client, Command, Loss, Settings, Trouble, Victim, World, seeds};
 use pvfs_wire::attr::{SizeState, Striping};
 use pvfs_wire::group_handle::GroupHandle;
 use pvfs_wire::ops::{OpenFlags, Target};
 use pvfs_wire::token::{KeyRing, Rights};
 use pvfs_wire::{Errno, Handle};
+
+use crate::outcome::known;
 
 const IODS: u32 = 3;
 const SOON: Duration = Duration::from_secs(60);
@@ -212,16 +214,26 @@ fn a_handle_gives_no_more_than_its_opener_had() {
 
 #[test]
 fn damaged_handles_are_refused_before_anything_is_sent() {
-    let (world, handle) = opened(FLAGS, Group::default());
+    let (mut world, handle) = opened(FLAGS, Group::default());
     let client = world.client("c1");
     let before = requests(&world);
-    for at in 0..handle.len() {
-        assert!(client.user.openfh(&handle[..at]).is_err(), "cut at {at}");
-        let mut changed = handle.clone();
-        changed[at] ^= 0x10;
-        let keyed = client.user.openfh_sealed(&changed, &KeyRing::new(&[[7; 32]]));
-        assert!(keyed.is_err(), "byte {at}");
-    }
+    run(&mut world, "c1", async move {
+        for at in 0..handle.len() {
+            let cut = &handle[..at];
+            assert!(client.user.openfh(cut).is_err(), "cut at {at}");
+            let mut changed = handle.clone();
+            changed[at] ^= 0x10;
+            let keyed = client.user.openfh_sealed(&changed, &KeyRing::new(&[[7; 32]]));
+            assert!(keyed.is_err(), "byte {at}");
+            // Without the key a change of the seal itself is for the manager to see.
+            let mut damaged = vec![cut];
+            damaged.extend(client.user.openfh(&changed).is_err().then_some(&changed[..]));
+            for damaged in damaged {
+                assert!(client.user.renewg(damaged).await.is_err(), "byte {at}");
+                assert!(client.user.closeg(damaged).await.is_err(), "byte {at}");
+            }
+        }
+    });
     assert_eq!(requests(&world), before);
 }
 
@@ -255,4 +267,98 @@ fn a_group_open_can_create_and_cut_but_not_append() {
     });
     world.run_for(SOON);
     world.check_names();
+}
+
+#[test]
+fn a_number_of_a_group_is_added_to_exactly_once_whatever_breaks() {
+    seeds::each("a_number_of_a_group_is_added_to_exactly_once_whatever_breaks", 25, adding);
+}
+
+/// What was added, and what the number was before, if anybody was told.
+type Added = (i64, Option<i64>);
+
+fn adding(seed: u64) {
+    const HOSTS: [&str; 4] = ["c0", "c1", "c2", "c3"];
+    let mut world = World::new(seed, Settings { iods: IODS, ..Settings::default() });
+    let opener = world.client("opener");
+    let group = Group { lifetime_s: 24 * 3600, ..Group::default() };
+    let handle = run(&mut world, "opener", async move {
+        opener.user.root().await.unwrap();
+        opener.user.openg(name(), FLAGS, 0o600, Striping::default(), group).await.unwrap().handle
+    });
+    let mut trouble = Trouble::new(world.chance(), &HOSTS, IODS);
+    trouble.manager = Some(Loss::Process);
+    world.set_trouble(trouble);
+    let added = Rc::new(RefCell::new(Vec::<Added>::new()));
+    for host in HOSTS {
+        let (client, mut chance) = (world.client(host), world.chance());
+        let (added, handle) = (added.clone(), handle.clone());
+        world.spawn(host, async move {
+            let file = client.user.openfh(&handle).unwrap();
+            for _ in 0..15 {
+                let by = chance.between(1, 500) as i64;
+                let before = known(client.user.fetch_and_add(&file, by).await);
+                added.borrow_mut().push((by, before.and_then(Result::ok)));
+            }
+        });
+    }
+    world.run(Duration::from_secs(36_000));
+    world.command(Command::Mend);
+    let last = world.client("last");
+    let sum = run(&mut world, "last", async move {
+        let file = last.user.openfh(&handle).unwrap();
+        last.user.fetch_and_add(&file, 0).await.unwrap()
+    });
+    check_added(&added.borrow(), sum);
+}
+
+fn check_added(added: &[Added], sum: i64) {
+    let mut told: Vec<(i64, i64)> = added
+        .iter()
+        .filter_map(|(by, before)| before.map(|before| (before, before + by)))
+        .collect();
+    assert!(told.len() > added.len() / 2, "only {} were answered", told.len());
+    told.sort_unstable();
+    assert!(told.windows(2).all(|pair| pair[0].1 <= pair[1].0), "handed out twice: {told:?}");
+    assert!(told.last().is_none_or(|last| last.1 <= sum), "{sum} is less than what was told");
+    // What nobody was told of was added once or not at all.
+    let rest = sum - told.iter().map(|(before, after)| after - before).sum::<i64>();
+    let mut sums = std::collections::BTreeSet::from([0]);
+    for (by, _) in added.iter().filter(|(_, before)| before.is_none()) {
+        let more: Vec<i64> = sums.iter().map(|sum| sum + by).collect();
+        sums.extend(more);
+    }
+    assert!(sums.contains(&rest), "{rest} is more than what nobody was told of");
+}
+
+#[test]
+fn the_number_of_a_group_is_the_groups_own_and_outlives_the_manager_but_not_the_open() {
+    let (mut world, handle) = opened(FLAGS, Group::default());
+    let client = world.client("c1");
+    let (user, shared) = (client.user.clone(), handle.clone());
+    run(&mut world, "c1", async move {
+        let errno = |result: pvfs_client::Result<i64>| result.unwrap_err().errno();
+        let file = user.openfh(&shared).unwrap();
+        assert_eq!(user.fetch_and_add(&file, 100).await, Ok(0));
+        assert_eq!(user.fetch_and_set(&file, 7).await, Ok(100));
+        assert_eq!(errno(user.fetch_and_add(&file, -8).await), Errno::EINVAL);
+        assert_eq!(errno(user.fetch_and_set(&file, -1).await), Errno::EINVAL);
+        assert_eq!(errno(user.fetch_and_add(&file, i64::MAX).await), Errno::EOVERFLOW);
+        assert_eq!(user.fetch_and_add(&file, -2).await, Ok(7));
+        let other = user.openg(name(), FLAGS, 0, Striping::default(), Group::default()).await;
+        let other = user.openfh(&other.unwrap().handle).unwrap();
+        assert_eq!(user.fetch_and_add(&other, 1).await, Ok(0), "another open, another number");
+        let own = user.open_regular(name(), FLAGS, 0, Striping::default()).await.unwrap();
+        assert_eq!(errno(user.fetch_and_add(&own, 1).await), Errno::EINVAL);
+        user.close(own).await.unwrap();
+    });
+    world.command(Command::StopManager(Loss::Power));
+    world.command(Command::StartManager);
+    run(&mut world, "c1", async move {
+        let file = client.user.openfh(&handle).unwrap();
+        assert_eq!(client.user.fetch_and_add(&file, 1).await, Ok(5));
+        client.user.closeg(&handle).await.unwrap();
+        let late = client.user.fetch_and_add(&file, 1).await;
+        assert_eq!(late.unwrap_err().errno(), Errno::ESTALE);
+    });
 }

@@ -4,12 +4,43 @@ use crate::handle::Handle;
 use crate::{choice, record};
 
 choice! {
-    /// The two families of locks, which do not see each other.
+    /// The two families of locks, which do not see each other, and whose they are.
     pub enum LockFamily {
         /// fcntl(2): byte ranges; a range of one owner is split and merged.
         Range = 1,
         /// flock(2): the whole file.
         Flock = 2,
+        /// [`LockFamily::Range`] of an open file: `owner` is the client's number of an open. The lock belongs to all
+        /// who take part in that open by [`super::Adopt`], and ends with the last of their opens.
+        OpenRange = 3,
+        /// [`LockFamily::Flock`] of an open file, in the same way.
+        OpenFlock = 4,
+    }
+}
+
+impl LockFamily {
+    /// Which locks it sees.
+    pub fn seen(self) -> Self {
+        match self {
+            Self::Range | Self::OpenRange => Self::Range,
+            Self::Flock | Self::OpenFlock => Self::Flock,
+        }
+    }
+
+    /// Whether its locks belong to open files.
+    pub fn is_by_open(self) -> bool {
+        matches!(self, Self::OpenRange | Self::OpenFlock)
+    }
+
+    /// The family that sees the same locks, of open files or of a client's own owners.
+    #[must_use]
+    pub fn of_open(self, by_open: bool) -> Self {
+        match (self.seen(), by_open) {
+            (Self::Flock, true) => Self::OpenFlock,
+            (Self::Flock, false) => Self::Flock,
+            (_, true) => Self::OpenRange,
+            (_, false) => Self::Range,
+        }
     }
 }
 
@@ -32,7 +63,7 @@ record! {
         pub handle: Handle,
         /// Which family.
         pub family: LockFamily,
-        /// The owner within this client (a process for fcntl, an open file for OFD and flock).
+        /// The owner within this client (a process for fcntl, an open file for OFD and flock), or its number for an open.
         pub owner: u64,
         /// The process that F_GETLK names.
         pub pid: u32,

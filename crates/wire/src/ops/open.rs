@@ -26,6 +26,8 @@ bits! {
         DIRECTORY = 128,
         /// For execution: checks execute instead of read permission.
         EXECUTE = 256,
+        /// Only in the manager's records: taken over from another process; see [`super::Adopt`].
+        ADOPTED = 512,
     }
 }
 

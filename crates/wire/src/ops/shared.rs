@@ -67,5 +67,36 @@ record! {
     }
 }
 
+choice! {
+    /// How a number changes.
+    pub enum Count {
+        /// It grows by this much.
+        Add = 0,
+        /// It becomes this.
+        Set = 1,
+    }
+}
+
+record! {
+    /// Changes the number that all who share an open have in common (shared file pointers). It begins at 0, is never
+    /// below, and ends with the open.
+    pub struct CountShared {
+        /// The handle, as it was given.
+        pub handle: Bytes,
+        /// How.
+        pub count: Count,
+        /// By how much, or to what.
+        pub number: i64,
+    }
+}
+
+record! {
+    /// A number that was changed.
+    pub struct Counted {
+        /// What it was before.
+        pub before: i64,
+    }
+}
+
 /// The one open of the client that does not exist, under whose identity a shared open is recorded.
 pub const SHARED_OPEN_NUMBER: u64 = 1;

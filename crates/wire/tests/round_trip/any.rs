@@ -170,6 +170,7 @@ choices! {
     LockFamily { Range, Flock }
     LockKind { Read, Write, Unlock }
     Sharers { User, Group, Anyone }
+    Count { Add, Set }
     Allocation { Reserve, Punch, Zero }
     RecallKind { Name, Names, Attributes, Data }
 }
@@ -308,4 +309,6 @@ records! {
     OpenedShared { attr, created, handle }
     RenewShared { handle }
     CloseShared { handle }
+    CountShared { handle, count, number }
+    Counted { before }
 }

@@ -2,7 +2,8 @@
 
 use super::*;
 use pvfs_layout::Dist;
-use pvfs_wire::ops::{Adopt, Stat};
+use pvfs_wire::group_handle::GroupHandle;
+use pvfs_wire::ops::{Adopt, Count, CountShared, Stat};
 use pvfs_wire::token::{Capability, Holder, Rights};
 
 /// Every change there is, each on a name space that `prepare` made.
@@ -52,6 +53,7 @@ fn every_change(world: &World) -> Vec<(&'static str, Message)> {
         ("Open", message(&open, 1, 1)),
         ("Adopt", message(&adopt, 1, 1)),
         ("OpenShared", message(&shared, 1, 1)),
+        ("CountShared", message(&counting(world), 1, 1)),
         ("Mkdir", message(&Mkdir { target: name("dir2"), mode: 0o755 }, 1, 1)),
         ("Mknod", message(&Mknod { target: name("fifo"), kind, mode: 0o644, rdev: 0 }, 1, 1)),
         ("Symlink", message(&Symlink { target: name("symlink"), path: b"to".into() }, 1, 1)),
@@ -89,7 +91,32 @@ fn adopt(world: &World) -> Adopt {
     Adopt { handle, flags: OpenFlags::READ, capability, from_client: 5, from_open: 41, open: 51 }
 }
 
-/// A file that is open for appending, with an attribute, and an empty directory.
+/// Adding to the number of the shared open of the file, if it is there already.
+fn counting(world: &World) -> CountShared {
+    let stat = Stat { target: world.name("file"), follow: false, placement: true };
+    let stated = world.call(&world.client(99), 1, &stat);
+    let contents = world.contents();
+    let shared = contents.iter().find(|(key, _)| key[0] == crate::keys::SHARED);
+    let number = shared.and_then(|(key, _)| crate::keys::first_number(key));
+    let handle = stated.ok().zip(number).map(|(stated, number)| {
+        let handle = GroupHandle {
+            fsid: stated.attr.handle.fsid,
+            flags: OpenFlags::READ,
+            rights: Rights::READ,
+            holder: Holder::Anyone,
+            handle: stated.attr.handle,
+            number,
+            placement: stated.placement.expect("it was asked for"),
+            attr: stated.attr,
+            capability: Vec::new().into(),
+            expiry: u64::MAX / 2,
+        };
+        handle.seal(&keys())
+    });
+    CountShared { handle: handle.unwrap_or_default().into(), count: Count::Add, number: 7 }
+}
+
+/// A file that is open for appending and for a group, with an attribute, and an empty directory.
 fn prepare(world: &World, caller: &Caller) {
     let set = SetXattr {
         target: world.name("file"),
@@ -102,6 +129,15 @@ fn prepare(world: &World, caller: &Caller) {
     world.call(caller, 2, &world.open_file("file", 41, CREATE | OpenFlags::APPEND)).unwrap();
     world.call(caller, 3, &set).unwrap();
     world.call(caller, 4, &world.mkdir("dir")).unwrap();
+    let shared = OpenShared {
+        target: world.name("file"),
+        flags: OpenFlags::READ,
+        mode: 0,
+        striping: Striping::default(),
+        sharers: Sharers::Anyone,
+        lifetime_s: 3600,
+    };
+    world.call(caller, 5, &shared).unwrap();
 }
 
 #[test]

@@ -169,3 +169,92 @@ fn a_lock_is_for_those_who_may_use_the_file() {
     let empty = Lock { start: 5, end: 5, ..lock(handle) };
     assert_eq!(world.call(&root, 0, &empty), Err(Errno::EINVAL));
 }
+
+/// A file that client 5 has open as number 40, client 6 as number 51 by taking part in that, and client 7 as number
+/// 60 by itself.
+fn shared_file(world: &World) -> (Handle, [Caller; 3]) {
+    let callers = [5, 6, 7].map(|client| world.client(client));
+    let opened = world.call(&callers[0], 1, &world.open_file("f", 40, CREATE)).unwrap();
+    let adopt = Adopt {
+        handle: opened.attr.handle,
+        flags: OpenFlags::READ,
+        capability: opened.capability,
+        from_client: 5,
+        from_open: 40,
+        open: 51,
+    };
+    world.call(&callers[1], 1, &adopt).unwrap();
+    world.call(&callers[2], 1, &world.open_file("f", 60, CREATE)).unwrap();
+    (opened.attr.handle, callers)
+}
+
+fn of_open(handle: Handle, family: LockFamily, open: u64, kind: LockKind) -> Lock {
+    Lock { handle, family, owner: open, pid: 1, kind, start: 0, end: 10, wait_ms: 0 }
+}
+
+fn close(world: &World, caller: &Caller, open: u64) {
+    world.call(caller, 0, &Close { opens: vec![ClosedOpen { open, wrote: None }] }).unwrap();
+}
+
+#[test]
+fn a_lock_of_an_open_file_is_shared_by_all_who_take_part_and_ends_with_the_last() {
+    for family in [LockFamily::OpenRange, LockFamily::OpenFlock] {
+        let mut world = World::new();
+        let (file, [mut first, mut second, other]) = shared_file(&world);
+        let lock = |open| of_open(file, family, open, LockKind::Write);
+        world.call(&first, 0, &lock(40)).unwrap();
+        assert_eq!(world.call(&second, 0, &lock(51)), Ok(Done {}), "it is its own");
+        assert_eq!(world.call(&other, 0, &lock(60)), Err(Errno::EAGAIN));
+        // The one who takes part may give it up for both, and take it for both.
+        world.call(&second, 0, &of_open(file, family, 51, LockKind::Unlock)).unwrap();
+        world.call(&other, 0, &lock(60)).unwrap();
+        assert_eq!(world.call(&first, 0, &lock(40)), Err(Errno::EAGAIN));
+        world.call(&other, 0, &of_open(file, family, 60, LockKind::Unlock)).unwrap();
+        world.call(&second, 0, &lock(51)).unwrap();
+        close(&world, &first, 40);
+        world = world.restarted();
+        (first, second) = (world.arrive(5, 501).0, world.arrive(6, 601).0);
+        let other = world.arrive(7, 701).0;
+        assert_eq!(world.call(&other, 0, &lock(60)), Err(Errno::EAGAIN), "the second has it");
+        assert_eq!(world.call(&first, 0, &lock(40)), Err(Errno::EBADF), "it is out of it");
+        close(&world, &second, 51);
+        world.call(&other, 0, &lock(60)).unwrap();
+        assert_eq!(world.figure("locks_held"), 1);
+        assert_eq!(keys_of(&world, crate::keys::TAKEN) + keys_of(&world, crate::keys::PARTAKER), 0);
+    }
+}
+
+#[test]
+fn a_lock_of_an_open_file_outlives_the_client_that_took_it() {
+    let world = World::new();
+    let (file, [first, second, other]) = shared_file(&world);
+    let lock = |open| of_open(file, LockFamily::OpenFlock, open, LockKind::Write);
+    world.call(&first, 0, &lock(40)).unwrap();
+    world.manager.departed(&first.peer, Departure::Closed);
+    world.pass_and_tick(40.0);
+    assert_eq!(world.figure("opens"), 2, "the first client is gone");
+    assert_eq!(world.call(&other, 0, &lock(60)), Err(Errno::EAGAIN));
+    // A wait of the one who is left is not ended with the first either.
+    let waiting = message(&Lock { wait_ms: 1000, ..lock(60) }, 0, 0);
+    world.send(&[(&other, &waiting)]);
+    world.manager.departed(&second.peer, Departure::Closed);
+    world.pass_and_tick(40.0);
+    assert_eq!(world.figure("opens"), 1);
+    assert!(world.call(&other, 0, &lock(60)).is_ok());
+}
+
+#[test]
+fn a_lock_of_an_open_file_is_for_those_who_have_it_open() {
+    let world = World::new();
+    let (file, [first, _, other]) = shared_file(&world);
+    for (caller, open) in [(&first, 51), (&first, 0), (&other, 40), (&other, u64::MAX)] {
+        let lock = of_open(file, LockFamily::OpenRange, open, LockKind::Write);
+        assert_eq!(world.call(caller, 0, &lock), Err(Errno::EBADF), "{open}");
+    }
+    let elsewhere = of_open(world.root(), LockFamily::OpenRange, 40, LockKind::Write);
+    assert_eq!(world.call(&first, 0, &elsewhere), Err(Errno::EBADF));
+}
+
+fn keys_of(world: &World, tag: u8) -> usize {
+    world.contents().iter().filter(|(key, _)| key[0] == tag).count()
+}

@@ -1,0 +1,95 @@
+//! Memory that processes of one node share: a sealed file of no name, mapped.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::{NonNull, null_mut};
+
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::fs::{fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// Mapped until dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mapping {
+    /// A new file of so many bytes, all zero, and what it looks like to us, who may write it. It neither grows nor
+    /// shrinks; `seals` say what else nobody can do who is given the file.
+    pub fn create(name: &str, bytes: usize, seals: SealFlags) -> io::Result<(OwnedFd, Self)> {
+        let file = memfd_create(name, MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC)?;
+        ftruncate(&file, bytes as u64)?;
+        let memory = Self::new(&file, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+        fcntl_add_seals(&file, SEALS | SealFlags::SEAL | seals)?;
+        Ok((file, memory))
+    }
+
+    /// Somebody else's file, to be read; EINVAL when it could shrink, or has more than `bytes_max` bytes.
+    pub fn read_only(file: impl AsFd, bytes_max: usize) -> io::Result<Self> {
+        let sealed = fcntl_get_seals(&file)?.contains(SEALS);
+        let bytes = usize::try_from(fstat(&file)?.st_size).unwrap_or(0);
+        if !sealed || bytes == 0 || bytes > bytes_max {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        Self::new(file, bytes, ProtFlags::READ)
+    }
+
+    /// Where it begins; page-aligned.
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// How long it is.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    #[allow(unsafe_code)]
+    fn new(file: impl AsFd, bytes: usize, protection: ProtFlags) -> io::Result<Self> {
+        // SAFETY: the kernel chooses a place where nothing is mapped.
+        let start = unsafe { mmap(null_mut(), bytes, protection, MapFlags::SHARED, file, 0)? };
+        let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, bytes })
+    }
+}
+
+impl Drop for Mapping {
+    #[allow(unsafe_code)]
+    fn drop(&mut self) {
+        // SAFETY: mapped in `new`, with this length, and nobody borrows from it any more.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+// SAFETY: it is a place in memory, the same for all threads; how it is touched is up to those who use `start`.
+#[allow(unsafe_code)]
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Sync for Mapping {}
+
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_could_shrink_are_refused() {
+        let file = memfd_create("other", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&file, 4096).unwrap();
+        assert!(Mapping::read_only(&file, 4096).is_err());
+        let plain = tempfile::tempfile().unwrap();
+        plain.set_len(4096).unwrap();
+        assert!(Mapping::read_only(&plain, 4096).is_err());
+    }
+
+    #[test]
+    fn files_that_are_too_long_are_refused() {
+        let (file, _memory) = Mapping::create("test", 8192, SealFlags::empty()).unwrap();
+        assert!(Mapping::read_only(&file, 4096).is_err());
+        assert!(Mapping::read_only(&file, 8192).is_ok());
+    }
+}

@@ -1,0 +1,82 @@
+//! Data that a client puts down where the daemon sees them, instead of sending them.
+
+use pvfs_net::blocking::{Blocking, Patient, block_on};
+use pvfs_net::endpoint::Endpoint;
+use pvfs_net::lane::{Lane, Outgoing};
+use pvfs_net::runtime::Runtime;
+use pvfs_wire::{Header, OK};
+
+use crate::client::{Client, hello};
+use crate::echo::*;
+
+/// A client's own end, with a session.
+struct Introduced {
+    lane: Lane<Patient>,
+    session: u32,
+}
+
+impl Introduced {
+    fn new(endpoint: &Endpoint, client: u64) -> Self {
+        block_on(async {
+            let stream = Blocking.connect(endpoint).unwrap();
+            let mut lane = Lane::open(&Blocking, stream, &hello(client, 1)).await.unwrap();
+            let session = lane.introduce(&Blocking, 1, &credential()).await.unwrap();
+            Self { lane, session }
+        })
+    }
+
+    /// What comes back of these data.
+    fn echo(&mut self, operation: u16, body: &[u8], data: &[&[u8]]) -> Vec<u8> {
+        let header = Header { session: self.session, ..Header::request(operation, 0) };
+        let outgoing = Outgoing { header, body, data, data_checksum: true };
+        let mut back = vec![0; data.iter().map(|piece| piece.len()).sum()];
+        let mut into = [&mut back[..]];
+        let exchange = self.lane.exchange(&Blocking, &outgoing, body.len(), &mut into);
+        assert_eq!(block_on(exchange).unwrap().header.status, OK);
+        back
+    }
+}
+
+/// Too short for a tray, just long enough, as long as possible, and too long; each other than the one before.
+const SIZES: [usize; 8] = [1, 16 << 10, 300_001, 1 << 20, 100, (1 << 20) + 1, 65_536, 16_384 - 1];
+
+#[test]
+fn data_arrive_whether_they_fit_a_tray_or_not() {
+    let fixture = Fixture::new();
+    for (client, endpoint) in (20..).zip(fixture.both()) {
+        let mut introduced = Introduced::new(&endpoint, client);
+        for (round, bytes) in SIZES.into_iter().enumerate() {
+            let data: Vec<u8> = (0..bytes).map(|at| (at * 7 + round) as u8).collect();
+            let (first, rest) = data.split_at(bytes / 3);
+            assert_eq!(introduced.echo(ECHO, b"body", &[first, &[], rest]), data, "{bytes} bytes");
+        }
+    }
+}
+
+#[test]
+fn data_that_are_looked_at_after_the_round_are_still_there() {
+    let fixture = Fixture::new();
+    let mut introduced = Introduced::new(&fixture.unix, 30);
+    for round in 0..3u8 {
+        let data = vec![round + 1; 200_000];
+        assert_eq!(introduced.echo(LATER, &[30], &[&data]), data);
+    }
+}
+
+#[test]
+fn who_speaks_of_a_tray_that_nobody_was_given_is_sent_away() {
+    let fixture = Fixture::new();
+    for (client, endpoint) in (40..).zip(fixture.both()) {
+        let mut client = Client::introduced(&endpoint, hello(client, 1), &credential());
+        client.tag += 1;
+        let header = Header {
+            session: client.session,
+            data_bytes: 5,
+            shared_data: true,
+            ..Header::request(ECHO, client.tag).with_body(b"")
+        };
+        client.transport.write_all(&header.encode()).unwrap();
+        assert!(client.is_closed());
+    }
+    assert!(fixture.echo.served.lock().unwrap().is_empty());
+}
