@@ -13,10 +13,11 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, RwLock, RwLockReadGuard, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pvfs_client::cache::{Key, Named};
+use pvfs_client::cache::{Key, Mark, Named};
 use pvfs_client::{Leaseholder, Lost, block_on};
 use pvfs_net::blocking::Blocking;
 use pvfs_net::runtime::Runtime;
+use pvfs_wire::Handle;
 use pvfs_wire::attr::Attr;
 use pvfs_wire::ops::{Recall, RecallKind};
 
@@ -84,6 +85,20 @@ impl Mounted {
         }
     }
 
+    /// The like, for a kernel that is about to be told and has a reference to the node.
+    pub fn believed_ttl(&self, attr: &Attr) -> Duration {
+        let ttl = self.attr_ttl(attr);
+        if !ttl.is_zero() {
+            self.nodes.believed(attr.handle.object);
+        }
+        ttl
+    }
+
+    /// Whether nothing of an object was recalled since.
+    pub fn unchanged_since(&self, mark: Mark, handle: Handle) -> bool {
+        self.filesystem.cache().holds_since(mark, handle.object, Blocking.now())
+    }
+
     /// How long the name means this object, or nothing.
     pub fn name_ttl(&self, dir: u64, name: &[u8], object: Option<u64>) -> Duration {
         match self.options.cache {
@@ -114,8 +129,12 @@ impl Mounted {
         }
     }
 
-    /// Drops a file's attributes and pages: others may have changed it, and the program relies on a lock now.
-    pub fn refresh(&self, node: u64) {
+    /// Drops a file's attributes and pages when others may have changed it: a program relies on a lock now.
+    pub fn refresh(&self, handle: Handle) {
+        let node = handle.object;
+        if self.nodes.is_ours(node, |mark| self.unchanged_since(mark, handle)) {
+            return;
+        }
         drop(self.filesystem.cache().change([Key::Object(node)]));
         self.coherence.wait_for_tellers();
         if let Some(notices) = self.coherence.notices.get() {
@@ -142,6 +161,7 @@ impl Mounted {
 
     /// Takes back what is recalled. When this returns the kernel does not believe it any more.
     fn take_back(self: &Arc<Self>, lost: &Lost) {
+        self.note_recalled(lost);
         self.coherence.wait_for_tellers();
         let Some(notices) = self.coherence.notices.get() else { return };
         match lost {
@@ -155,37 +175,62 @@ impl Mounted {
         }
     }
 
+    fn note_recalled(&self, lost: &Lost) {
+        // Nobody else drops anything from the cache for being recalled, so this is after all that was so far.
+        let mark = self.filesystem.cache().mark(Blocking.now());
+        match lost {
+            Lost::All => self.nodes.recalled(None, mark),
+            Lost::Some(recalls) => {
+                let of_object = |recall: &&Recall| is_of_object(recall);
+                let objects = recalls.iter().filter(of_object).map(|recall| recall.object);
+                self.nodes.recalled(Some(&objects.collect::<Vec<_>>()), mark);
+            }
+        }
+    }
+
     /// What had a lease has run out by now, but for what a manager that was restarted still waits for.
     fn take_all_back(self: &Arc<Self>, notices: &Notices) {
         notices.all_names();
         for node in self.nodes.all() {
-            notices.attributes(node);
+            if self.nodes.disbelieved(node) {
+                notices.attributes(node);
+            }
         }
         for node in self.nodes.open() {
             self.drop_pages(node);
         }
     }
 
+    /// A kernel that believes nothing of an object's attributes is told nothing. It would be harm: it ignores the
+    /// answer to a question that it has asked before, and with it the size of a file that others have changed and
+    /// closed, while the recall of that close is on its way here.
     fn take_object_back(self: &Arc<Self>, notices: &Notices, recall: &Recall) {
-        if !matches!(recall.kind, RecallKind::Attributes | RecallKind::Data) {
+        let node = recall.object;
+        if !is_of_object(recall) {
             return;
         }
-        let node = recall.object;
+        let is_believed = self.nodes.disbelieved(node);
         let deadline = Instant::now() + UNDER_WAY;
         // The kernel has a reference and yet does not know the node: an answer is on its way, or a farewell.
-        while notices.attributes(node) == Noticed::Unknown
+        while is_believed
+            && notices.attributes(node) == Noticed::Unknown
             && self.nodes.handle(node).is_ok()
             && Instant::now() < deadline
         {
             thread::sleep(UNDER_WAY_PAUSE);
         }
-        if recall.kind == RecallKind::Data {
+        if recall.kind == RecallKind::Data && self.nodes.is_open(node) {
             self.drop_pages(node);
         }
     }
 
-    /// Nobody waits for this: pages are looked at when a file is opened, and may be filled from a slow iod.
+    /// For programs that have the file open and read on. Nobody waits for this: pages are looked at when a file is
+    /// opened, and may be filled from a slow iod. Where a program may be writing through them it would be harm
+    /// ([`crate::pages`]).
     fn drop_pages(self: &Arc<Self>, node: u64) {
+        if self.nodes.pages_are_written(node) {
+            return;
+        }
         let mounted = self.clone();
         self.coherence.waiting.spawn(move || {
             if let Some(notices) = mounted.coherence.notices.get() {
@@ -237,6 +282,10 @@ impl Pending {
         let waited = self.none.wait_timeout_while(count, time, |count| *count > 0);
         *waited.expect(NO_PANIC).0 == 0
     }
+}
+
+fn is_of_object(recall: &Recall) -> bool {
+    matches!(recall.kind, RecallKind::Attributes | RecallKind::Data)
 }
 
 fn keep(mounted: &Weak<Mounted>, mut holder: Leaseholder<Blocking>) {

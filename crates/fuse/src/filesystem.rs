@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
@@ -22,7 +23,7 @@ use rustix::fs::OFlags;
 use crate::attributes::{file_attr, generation, kernel_errno, nobody};
 use crate::flock;
 use crate::identity::Requester;
-use crate::kernel::{agree, agree_on_access_lists, open_flags};
+use crate::kernel::{agree, agree_on_access_lists, can_map_past_pages, open_flags};
 use crate::locks;
 use crate::mounted::Mounted;
 use crate::ops::{Changes, Opened, Position, Transfer, WantedLock};
@@ -33,6 +34,7 @@ pub struct KernelFilesystem(pub Arc<Mounted>);
 impl Filesystem for KernelFilesystem {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
         agree(config)?;
+        self.0.maps_past_pages.store(can_map_past_pages(config), Ordering::Relaxed);
         if self.0.kernel_checks {
             agree_on_access_lists(config);
         }
@@ -599,7 +601,7 @@ impl KernelFilesystem {
             Ok(Some(attr)) => {
                 let object = Some(attr.handle.object);
                 let name_ttl = mounted.name_ttl(parent.0, name.as_bytes(), object);
-                let attr_ttl = mounted.attr_ttl(&attr);
+                let attr_ttl = mounted.believed_ttl(&attr);
                 let generation = generation(attr.handle);
                 reply.entry_with_ttls(&attr_ttl, &name_ttl, &file_attr(&attr), generation);
             }
@@ -653,7 +655,7 @@ fn is_uncertain(error: &pvfs_client::Error) -> bool {
 fn tell_attr(mounted: &Mounted, reply: ReplyAttr, attr: Result<Attr>) {
     let _telling = mounted.coherence.telling();
     match attr {
-        Ok(attr) => reply.attr(&mounted.attr_ttl(&attr), &file_attr(&attr)),
+        Ok(attr) => reply.attr(&mounted.believed_ttl(&attr), &file_attr(&attr)),
         Err(error) => reply.error(kernel_errno(&error)),
     }
 }

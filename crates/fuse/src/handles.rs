@@ -27,6 +27,8 @@ pub struct OpenEntry {
     pub sync: bool,
     /// Each write goes to the end (O_APPEND).
     pub append: bool,
+    /// It may write through the kernel's pages.
+    pub writes_pages: bool,
     /// Who asked for byte-range locks through it. A process gives its own up when it closes any descriptor of
     /// the file; those that belong to the open file itself (F_OFD_SETLK) go with the last one, unannounced.
     pub range_owners: Mutex<HashSet<u64>>,

@@ -6,6 +6,7 @@ use fuser::{FopenFlags, InitFlags, KernelConfig};
 use rustix::fs::OFlags;
 
 use crate::options::Direct;
+use crate::pages::{Caching, Through};
 
 /// Asks for everything we can make use of and the kernel can give.
 pub fn agree(config: &mut KernelConfig) -> io::Result<()> {
@@ -21,6 +22,11 @@ pub fn agree(config: &mut KernelConfig) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a file that goes past the page cache can be mapped by several programs.
+pub fn can_map_past_pages(config: &KernelConfig) -> bool {
+    config.capabilities().contains(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP)
+}
+
 /// Where the kernel checks permissions it has to look at access control lists too. It asks for them as for any
 /// extended attribute, which costs no message where attributes are cached.
 pub fn agree_on_access_lists(config: &mut KernelConfig) {
@@ -28,12 +34,12 @@ pub fn agree_on_access_lists(config: &mut KernelConfig) {
     let _ = config.add_capabilities(InitFlags::FUSE_POSIX_ACL);
 }
 
-/// How a file that is opened with these flags uses the page cache.
+/// What an open with these flags has to do with the page cache.
 ///
-/// Bypassing it is two to three times faster for large transfers and loses nothing when a file is only
-/// written, since writes go through at once either way. Appends must bypass it: the kernel would put them
+/// Going past it is two to three times faster for large transfers and loses nothing when a file is only
+/// written, since writes go through at once either way. Appends must go past it: the kernel would put them
 /// where it believes the end to be. Reads go through it, for its readahead.
-pub fn caching(policy: Direct, flags: OFlags, keep: bool) -> FopenFlags {
+pub fn through(policy: Direct, flags: OFlags) -> Through {
     let write_only = flags.contains(OFlags::WRONLY);
     let direct = match policy {
         Direct::On => true,
@@ -41,11 +47,23 @@ pub fn caching(policy: Direct, flags: OFlags, keep: bool) -> FopenFlags {
         Direct::Off => false,
     };
     if direct || flags.intersects(OFlags::APPEND | OFlags::DIRECT) {
-        FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
-    } else if keep {
-        FopenFlags::FOPEN_KEEP_CACHE
+        Through::Not
+    } else if flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
+        Through::Writing
     } else {
-        FopenFlags::empty()
+        Through::Reading
+    }
+}
+
+/// What the kernel is to do with its pages, in its words. Who goes past them leaves them alone: others may be
+/// writing through them.
+pub fn flags_of(caching: Caching) -> FopenFlags {
+    match caching {
+        Caching::Keep => FopenFlags::FOPEN_KEEP_CACHE,
+        Caching::Drop => FopenFlags::empty(),
+        Caching::Bypass => FopenFlags::FOPEN_KEEP_CACHE
+            .union(FopenFlags::FOPEN_DIRECT_IO)
+            .union(FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES),
     }
 }
 
@@ -84,16 +102,14 @@ mod tests {
 
     #[test]
     fn a_file_that_is_only_written_bypasses_the_page_cache() {
-        let direct = FopenFlags::FOPEN_DIRECT_IO;
-        let is_direct = |policy, flags| caching(policy, flags, true).contains(direct);
-        assert!(is_direct(Direct::Auto, OFlags::WRONLY));
-        assert!(!is_direct(Direct::Auto, OFlags::RDWR));
-        assert!(!is_direct(Direct::Auto, OFlags::RDONLY));
-        assert!(!is_direct(Direct::Off, OFlags::WRONLY));
-        assert!(is_direct(Direct::On, OFlags::RDONLY));
+        assert_eq!(through(Direct::Auto, OFlags::WRONLY), Through::Not);
+        assert_eq!(through(Direct::Auto, OFlags::RDWR), Through::Writing);
+        assert_eq!(through(Direct::Auto, OFlags::RDONLY), Through::Reading);
+        assert_eq!(through(Direct::Off, OFlags::WRONLY), Through::Writing);
+        assert_eq!(through(Direct::On, OFlags::RDONLY), Through::Not);
         for policy in [Direct::Auto, Direct::On, Direct::Off] {
-            assert!(is_direct(policy, OFlags::RDWR | OFlags::APPEND));
-            assert!(is_direct(policy, OFlags::RDONLY | OFlags::DIRECT));
+            assert_eq!(through(policy, OFlags::RDWR | OFlags::APPEND), Through::Not);
+            assert_eq!(through(policy, OFlags::RDONLY | OFlags::DIRECT), Through::Not);
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! What the kernel may keep is decided by [`options::Cache`]. Under a lease (`coherence`) it keeps names and
 //! attributes until the manager recalls them, and asks the client's own cache after that. Pages it keeps for as
-//! long as nobody wrote the file since, which is looked at when a file is opened (`nodes::Version`).
+//! long as nobody wrote the file since, which is looked at when a file is opened ([`pages`]).
 
 #![deny(unsafe_code)]
 
@@ -26,12 +26,14 @@ mod heartbeat;
 mod identity;
 mod kernel;
 mod locks;
+pub mod mapped;
 pub mod memory;
 mod mounted;
 mod nodes;
 mod notices;
 mod ops;
 pub mod options;
+mod pages;
 mod recent;
 pub mod session;
 mod signals;

@@ -19,8 +19,9 @@ use fuser::{
 };
 use rustix::fs::OFlags;
 
-use crate::kernel::{agree, caching, open_flags};
-use crate::options::{Cache, MountOptions};
+use crate::kernel::{agree, flags_of, open_flags, through};
+use crate::options::{Cache, Direct, MountOptions};
+use crate::pages::{Caching, Through};
 use crate::session::{MountError, Session, mount_point, serve};
 use crate::table::KIND_MEMORY;
 
@@ -385,8 +386,7 @@ impl Filesystem for MemoryFs {
         {
             return reply.error(errno);
         }
-        // Nobody else can change the file: the kernel's pages are always good.
-        reply.opened(FileHandle(0), caching(self.options.direct, flags, true));
+        reply.opened(FileHandle(0), kept(self.options.direct, flags));
     }
 
     fn create(
@@ -402,7 +402,7 @@ impl Filesystem for MemoryFs {
         let content = Content::File(Vec::new());
         match self.make(request, parent, name, FileType::RegularFile, mode, content) {
             Ok(attr) => {
-                let caching = caching(self.options.direct, open_flags(flags), true);
+                let caching = kept(self.options.direct, open_flags(flags));
                 reply.created(&self.timeout(), &attr, Generation(0), FileHandle(0), caching);
             }
             Err(errno) => reply.error(errno),
@@ -504,6 +504,14 @@ impl Filesystem for MemoryFs {
 
     fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, _: i64, _: i32, reply: ReplyLseek) {
         reply.error(Errno::ENOSYS);
+    }
+}
+
+/// Nobody else can change a file: the kernel's pages are always good.
+fn kept(policy: Direct, flags: OFlags) -> FopenFlags {
+    match through(policy, flags) {
+        Through::Not => flags_of(Caching::Bypass),
+        Through::Reading | Through::Writing => flags_of(Caching::Keep),
     }
 }
 

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pvfs_client::credentials::Issuer;
@@ -36,6 +37,8 @@ pub struct Mounted {
     pub identities: Identities,
     /// Whether the kernel checks permissions too.
     pub kernel_checks: bool,
+    /// Whether a file that is read and written past the kernel's pages can be mapped and shared (Linux 6.6).
+    pub maps_past_pages: AtomicBool,
     pub nodes: Nodes,
     pub recent: Recent,
     pub coherence: Coherence,
@@ -70,6 +73,7 @@ impl Mounted {
         Ok(Self {
             identities,
             kernel_checks,
+            maps_past_pages: AtomicBool::new(false),
             nodes: Nodes::new(root),
             recent: Recent::default(),
             coherence: Coherence::default(),

@@ -3,13 +3,22 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
-use pvfs_wire::attr::{Attr, FileKind, SizeState, Time};
+use pvfs_client::cache::Mark;
+use pvfs_wire::attr::{Attr, FileKind, Time};
 use pvfs_wire::handle::ROOT_OBJECT;
 use pvfs_wire::{Errno, Handle};
 
+use crate::pages::{Caching, Opening, Pages};
+
 /// The table of nodes. A node's number is its object's id, so nothing has to be made up.
 pub struct Nodes {
-    table: Mutex<HashMap<u64, Node>>,
+    table: Mutex<Table>,
+}
+
+struct Table {
+    nodes: HashMap<u64, Node>,
+    /// What was recalled before this is known to the nodes.
+    recalled: Option<Mark>,
 }
 
 /// One object.
@@ -20,8 +29,10 @@ struct Node {
     lookups: u64,
     /// Files of this mount that are open on it.
     opens: u32,
-    /// The version that the kernel's pages are of.
-    pages: Option<Version>,
+    /// Whether the kernel may believe what it was told of attributes.
+    is_believed: bool,
+    /// What the kernel has of its data.
+    pages: Pages,
     /// The size last known for certain, by attributes or by a write of this mount.
     size: u64,
     mode: u32,
@@ -31,29 +42,14 @@ struct Node {
     directory: Option<Box<Attr>>,
 }
 
-/// What changes whenever somebody has changed a file's data.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Version {
-    size: u64,
-    mtime: Time,
-    change: u64,
-}
-
-impl Version {
-    /// The version of a file that nobody is writing; else there is no saying.
-    pub fn of(attr: &Attr) -> Option<Self> {
-        let settled = attr.size_state == SizeState::Settled;
-        settled.then_some(Self { size: attr.size, mtime: attr.mtime, change: attr.change })
-    }
-}
-
 impl Node {
     fn new(handle: Handle) -> Self {
         Self {
             handle,
             lookups: 0,
             opens: 0,
-            pages: None,
+            is_believed: false,
+            pages: Pages::default(),
             size: 0,
             mode: 0,
             written: None,
@@ -66,18 +62,19 @@ impl Nodes {
     /// A table with nothing but the root, which is never forgotten.
     pub fn new(root: Handle) -> Self {
         let root = Node { lookups: 1, ..Node::new(root) };
-        Self { table: Mutex::new(HashMap::from([(ROOT_OBJECT, root)])) }
+        let nodes = HashMap::from([(ROOT_OBJECT, root)]);
+        Self { table: Mutex::new(Table { nodes, recalled: None }) }
     }
 
     /// The handle of a node; ESTALE when the kernel should not know it.
     pub fn handle(&self, node: u64) -> Result<Handle, Errno> {
-        self.lock().get(&node).map(|node| node.handle).ok_or(Errno::ESTALE)
+        self.lock().nodes.get(&node).map(|node| node.handle).ok_or(Errno::ESTALE)
     }
 
     /// The kernel is given one more reference.
     pub fn looked_up(&self, attr: &Attr) {
         let mut table = self.lock();
-        let node = table.entry(attr.handle.object).or_insert_with(|| Node::new(attr.handle));
+        let node = table.nodes.entry(attr.handle.object).or_insert_with(|| Node::new(attr.handle));
         node.lookups += 1;
         node.mode = attr.mode;
         if attr.kind == FileKind::Directory {
@@ -87,60 +84,117 @@ impl Nodes {
 
     /// A directory that is gone, as those see it who are still in it: without a name.
     pub fn gone_directory(&self, node: u64) -> Option<Attr> {
-        let last = *self.lock().get(&node)?.directory.as_deref()?;
+        let last = *self.lock().nodes.get(&node)?.directory.as_deref()?;
         Some(Attr { nlink: 0, size: 0, ..last })
     }
 
     /// The kernel gives references back.
     pub fn forget(&self, node: u64, lookups: u64) {
         let mut table = self.lock();
-        let Some(known) = table.get_mut(&node) else { return };
+        let Some(known) = table.nodes.get_mut(&node) else { return };
         known.lookups = known.lookups.saturating_sub(lookups);
         if known.lookups == 0 && known.opens == 0 && node != ROOT_OBJECT {
-            table.remove(&node);
+            table.nodes.remove(&node);
         }
     }
 
-    /// A file is opened; says whether the kernel may keep the pages it has of it.
-    pub fn opened(&self, attr: &Attr) -> bool {
+    /// A file is opened; says what that is to do with the pages the kernel has of it. `holds` tells of a time
+    /// whether no change of the file was recalled since: it is asked here and now, so that a recall is either
+    /// known to it or comes to [`Self::recalled`] afterwards.
+    pub fn opened(
+        &self,
+        handle: Handle,
+        opening: Opening,
+        holds: impl Fn(Mark) -> bool,
+    ) -> Caching {
         let mut table = self.lock();
-        let node = table.entry(attr.handle.object).or_insert_with(|| Node::new(attr.handle));
+        let recalled = table.recalled;
+        let opening = Opening { watched: opening.watched.filter(|mark| holds(*mark)), ..opening };
+        let node = table.nodes.entry(handle.object).or_insert_with(|| Node::new(handle));
         node.opens += 1;
-        let version = Version::of(attr);
-        let keep = version.is_some() && node.pages == version;
-        node.pages = version;
-        keep
+        node.pages.opened(opening, |mark| holds(recalled.map_or(mark, |later| mark.max(later))))
     }
 
-    /// A file is closed.
-    pub fn closed(&self, node: u64) {
+    /// A file is closed that was opened so.
+    pub fn closed(&self, node: u64, wrote_pages: bool) {
         let mut table = self.lock();
-        let Some(known) = table.get_mut(&node) else { return };
+        let Some(known) = table.nodes.get_mut(&node) else { return };
         known.opens = known.opens.saturating_sub(1);
-        if known.lookups == 0 && known.opens == 0 && node != ROOT_OBJECT {
-            table.remove(&node);
+        if wrote_pages {
+            known.pages.writer_closed();
         }
+        if known.lookups == 0 && known.opens == 0 && node != ROOT_OBJECT {
+            table.nodes.remove(&node);
+        }
+    }
+
+    /// What the kernel has of this file's data may not be what the file is.
+    pub fn doubt_pages(&self, node: u64) {
+        if let Some(node) = self.lock().nodes.get_mut(&node) {
+            node.pages.doubt();
+        }
+    }
+
+    /// Others change these, or everything; all that was recalled before `mark` is among what was told here.
+    pub fn recalled(&self, objects: Option<&[u64]>, mark: Mark) {
+        let mut table = self.lock();
+        match objects {
+            None => table.nodes.values_mut().for_each(|node| node.pages.recalled()),
+            Some(objects) => {
+                for object in objects {
+                    if let Some(node) = table.nodes.get_mut(object) {
+                        node.pages.recalled();
+                    }
+                }
+            }
+        }
+        table.recalled = Some(mark);
+    }
+
+    /// Whether nobody but this mount can have changed the file since its pages were good.
+    pub fn is_ours(&self, node: u64, holds: impl Fn(Mark) -> bool) -> bool {
+        let table = self.lock();
+        let alone = table.nodes.get(&node).and_then(|node| node.pages.alone_since());
+        alone.is_some_and(|mark| holds(table.recalled.map_or(mark, |later| mark.max(later))))
+    }
+
+    /// Whether a program may be writing through pages: dropping them now could leave an old one.
+    pub fn pages_are_written(&self, node: u64) -> bool {
+        self.lock().nodes.get(&node).is_some_and(|node| node.pages.are_written())
+    }
+
+    /// The kernel is being told attributes that it may believe.
+    pub fn believed(&self, node: u64) {
+        if let Some(node) = self.lock().nodes.get_mut(&node) {
+            node.is_believed = true;
+        }
+    }
+
+    /// The kernel is to be told that it may not any more; says whether it might have.
+    pub fn disbelieved(&self, node: u64) -> bool {
+        let mut table = self.lock();
+        table.nodes.get_mut(&node).is_some_and(|node| std::mem::take(&mut node.is_believed))
     }
 
     /// Whether this mount has the object open.
     pub fn is_open(&self, node: u64) -> bool {
-        self.lock().get(&node).is_some_and(|node| node.opens > 0)
+        self.lock().nodes.get(&node).is_some_and(|node| node.opens > 0)
     }
 
     /// All objects the kernel may hold something of.
     pub fn all(&self) -> Vec<u64> {
-        self.lock().keys().copied().collect()
+        self.lock().nodes.keys().copied().collect()
     }
 
     /// Those that this mount has open.
     pub fn open(&self) -> Vec<u64> {
         let table = self.lock();
-        table.iter().filter(|(_, node)| node.opens > 0).map(|(number, _)| *number).collect()
+        table.nodes.iter().filter(|(_, node)| node.opens > 0).map(|(number, _)| *number).collect()
     }
 
     /// A write up to `end` is done, the last of its file at `time`.
     pub fn wrote(&self, node: u64, end: u64, time: Option<Time>) {
-        if let Some(node) = self.lock().get_mut(&node) {
+        if let Some(node) = self.lock().nodes.get_mut(&node) {
             node.size = node.size.max(end);
             node.written = node.written.max(time);
         }
@@ -148,14 +202,14 @@ impl Nodes {
 
     /// A program has set the modification time: earlier writes do not count any more.
     pub fn chose_mtime(&self, node: u64) {
-        if let Some(node) = self.lock().get_mut(&node) {
+        if let Some(node) = self.lock().nodes.get_mut(&node) {
             node.written = None;
         }
     }
 
     /// The mode last seen.
     pub fn mode(&self, node: u64) -> u32 {
-        self.lock().get(&node).map_or(0, |node| node.mode)
+        self.lock().nodes.get(&node).map_or(0, |node| node.mode)
     }
 
     /// Notes what complete attributes say, and tells what is to be shown of them. The iods' clocks are coarse
@@ -164,7 +218,7 @@ impl Nodes {
     #[must_use]
     pub fn seen(&self, attr: Attr) -> Attr {
         let mut table = self.lock();
-        let Some(node) = table.get_mut(&attr.handle.object) else { return attr };
+        let Some(node) = table.nodes.get_mut(&attr.handle.object) else { return attr };
         node.mode = attr.mode;
         node.size = attr.size;
         match node.written.filter(|written| *written > attr.ctime) {
@@ -175,17 +229,17 @@ impl Nodes {
 
     /// Attributes whose size the iods could not tell, with what this mount knows of it.
     pub fn with_known_size(&self, attr: Attr) -> Attr {
-        let known = self.lock().get(&attr.handle.object).map_or(0, |node| node.size);
+        let known = self.lock().nodes.get(&attr.handle.object).map_or(0, |node| node.size);
         Attr { size: attr.size.max(known), ..attr }
     }
 
     /// How many nodes the kernel holds.
     #[cfg(test)]
     fn count(&self) -> usize {
-        self.lock().len()
+        self.lock().nodes.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Node>> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().expect("no code panics while it holds the table")
     }
 }
@@ -193,6 +247,10 @@ impl Nodes {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::pages::{Through, Version};
+    use pvfs_client::cache::Cache;
+    use pvfs_net::runtime::Instant;
+    use pvfs_wire::attr::SizeState;
 
     /// A quiet file.
     pub fn attr(object: u64) -> Attr {
@@ -217,6 +275,13 @@ pub mod tests {
 
     fn nodes() -> Nodes {
         Nodes::new(Handle::root(1, 2))
+    }
+
+    fn open(nodes: &Nodes, attr: &Attr, watched: Option<Mark>, cache: &Cache) -> Caching {
+        let (version, through) = (Version::of(attr), Through::Writing);
+        let opening = Opening { version, watched, through, can_bypass: true };
+        let holds = |mark| cache.holds_since(mark, attr.handle.object, Instant(1));
+        nodes.opened(attr.handle, opening, holds)
     }
 
     #[test]
@@ -251,42 +316,28 @@ pub mod tests {
     fn an_open_file_outlives_its_lookups() {
         let nodes = nodes();
         nodes.looked_up(&attr(9));
-        nodes.opened(&attr(9));
+        open(&nodes, &attr(9), None, &Cache::default());
         nodes.forget(9, 1);
         assert!(nodes.is_open(9));
-        nodes.closed(9);
+        nodes.closed(9, true);
         assert_eq!(nodes.count(), 1);
     }
 
     #[test]
-    fn pages_are_kept_only_while_nothing_has_changed() {
+    fn attributes_are_taken_back_only_from_a_kernel_that_may_believe_them() {
         let nodes = nodes();
-        let first = attr(9);
-        assert!(!nodes.opened(&first), "nothing is known of pages before the first open");
-        assert!(nodes.opened(&first));
-        for changed in [
-            Attr { size: 11, ..first },
-            Attr { mtime: Time { seconds: 5, nanos: 1 }, ..first },
-            Attr { change: 8, ..first },
-        ] {
-            assert!(!nodes.opened(&changed), "{changed:?}");
-            assert!(!nodes.opened(&first), "and back again is a change too");
-        }
-    }
-
-    #[test]
-    fn pages_of_a_file_that_somebody_writes_are_never_kept() {
-        let nodes = nodes();
-        let unsettled = Attr { size_state: SizeState::Unsettled, ..attr(9) };
-        assert!(!nodes.opened(&unsettled));
-        assert!(!nodes.opened(&unsettled));
-        assert!(!nodes.opened(&attr(9)), "written in between");
+        nodes.looked_up(&attr(9));
+        assert!(!nodes.disbelieved(9), "it was never told for how long");
+        nodes.believed(9);
+        assert!(nodes.disbelieved(9));
+        assert!(!nodes.disbelieved(9), "it knows already");
+        assert!(!nodes.disbelieved(10));
     }
 
     #[test]
     fn a_silent_iod_does_not_make_done_writes_invisible() {
         let nodes = nodes();
-        nodes.opened(&attr(9));
+        open(&nodes, &attr(9), None, &Cache::default());
         nodes.wrote(9, 500, None);
         nodes.wrote(9, 200, None);
         assert_eq!(nodes.with_known_size(attr(9)).size, 500);
@@ -310,7 +361,7 @@ pub mod tests {
         let nodes = nodes();
         let time = |seconds| Time { seconds, nanos: 0 };
         let told = Attr { mtime: time(5), ctime: time(5), ..attr(9) };
-        nodes.opened(&told);
+        open(&nodes, &told, None, &Cache::default());
         nodes.wrote(9, 10, Some(time(8)));
         nodes.wrote(9, 10, Some(time(7)));
         let shown = nodes.seen(told);

@@ -1,5 +1,6 @@
 //! The functions, by kind.
 
+mod aio;
 mod copy;
 mod data;
 mod descriptors;

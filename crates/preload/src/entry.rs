@@ -5,6 +5,9 @@
 use std::ffi::{c_char, c_int};
 use std::panic::catch_unwind;
 
+use pvfs_posix::Settings;
+use pvfs_posix::c::state;
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEGIN: unsafe extern "C" fn(c_int, Texts, Texts) = begin;
@@ -28,7 +31,8 @@ unsafe extern "C" fn begin(_count: c_int, _arguments: Texts, environment: Texts)
         }
     }
     let _ = catch_unwind(|| {
-        crate::state::begin();
+        let working = std::env::var(state::WORKING_VARIABLE).ok();
+        state::begin(Settings::of_process, working.as_deref());
         crate::calls::stdio::follow_descriptors();
     });
 }
@@ -38,6 +42,6 @@ extern "C" fn end() {
         // What is still in buffers of streams comes after us otherwise.
         // SAFETY: null means all streams.
         unsafe { libc::fflush(std::ptr::null_mut()) };
-        crate::state::end();
+        state::end();
     });
 }

@@ -19,10 +19,6 @@
     reason = "the bodies that `interpose` is given are unsafe as a whole, for the reason stated there"
 )]
 
-mod answer;
 mod calls;
 mod entry;
-mod memory;
 mod real;
-mod route;
-mod state;

@@ -39,7 +39,7 @@ impl Real {
 }
 
 extern "C" fn missing() -> c_long {
-    crate::answer::set_errno(pvfs_wire::Errno::ENOSYS);
+    pvfs_posix::c::answer::set_errno(pvfs_wire::Errno::ENOSYS);
     -1
 }
 

@@ -1,8 +1,8 @@
 //! The node's agent: vouches for users by what the kernel says of them, and nothing they say themselves.
 //!
 //! A process connects to the agent's socket and sends eight bytes; the agent asks the kernel who that is
-//! (`SO_PEERCRED`), resolves the groups from the node's user database, and answers with a session that
-//! every daemon of the cluster believes (002 §3.2.2). A process that says it is there and keeps its socket is
+//! and in which groups (`SO_PEERCRED`, `SO_PEERGROUPS`), and answers with a session that every daemon of the
+//! cluster believes (002 §3.2.2). A process that says it is there and keeps its socket is
 //! one of the living, for whom the agent stands before the manager ([`living`]).
 
 pub mod living;
@@ -20,6 +20,7 @@ use nix::unistd::{Gid, Uid, User, getgrouplist};
 use pvfs_client::credentials::{AGENT_REQUEST, Identity, session};
 use pvfs_config::Agent as Policy;
 use pvfs_net::attendance::ATTENDANCE_REQUEST;
+use pvfs_net::peer::peer_groups;
 use pvfs_wire::Wire;
 use pvfs_wire::token::{Credential, KeyRing, SessionRights};
 use rustix::net::sockopt::socket_peercred;
@@ -108,7 +109,8 @@ impl Agent {
         let (uid, gid) = (peer.uid.as_raw(), peer.gid.as_raw());
         match &request {
             AGENT_REQUEST => {
-                let credential = self.credential(uid, gid)?.to_bytes();
+                let groups = peer_groups(&stream).unwrap_or_else(|_| groups_of(uid, gid));
+                let credential = self.credential(uid, gid, groups)?.to_bytes();
                 stream.write_all(&(credential.len() as u32).to_le_bytes())?;
                 stream.write_all(&credential)?;
             }
@@ -122,9 +124,8 @@ impl Agent {
         Ok(uid)
     }
 
-    fn credential(&self, uid: u32, gid: u32) -> io::Result<Credential> {
-        // Asking the user database may take long: not under the lock.
-        let identity = Identity { uid, gid, gids: groups_of(uid, gid) };
+    fn credential(&self, uid: u32, gid: u32, gids: Vec<u32>) -> io::Result<Credential> {
+        let identity = Identity { uid, gid, gids };
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
         if !rules.policy.vouches_for(uid) {
             return Err(io::Error::other(format!("uid {uid} is outside of [agent] uids")));
@@ -135,7 +136,8 @@ impl Agent {
     }
 }
 
-/// The groups of a user by the node's user database; only its primary one for a user it does not know.
+/// For a kernel that does not tell groups: those of the node's user database; only the primary one of a user it does
+/// not know.
 fn groups_of(uid: u32, gid: u32) -> Vec<u32> {
     let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
     let name = user.and_then(|user| std::ffi::CString::new(user.name).ok());

@@ -1,13 +1,14 @@
 //! `pvfs bench`: what this file system reaches, next to what the machine allows, in one run.
 //!
 //! ```text
-//!   row       one name and its figures: what io, meta, parallel and memory produce, tables and JSON show
+//!   row       one name and its figures: what io, meta, parallel, preload and memory produce, tables and JSON show
 //!   compare   product and limit take turns (A B A B ...), medians
 //!     crew    clients: threads that each repeat one operation for a while
 //!     cpu     processor time of this process and of the daemons
 //!   testbed   where it runs: a store, a private cluster of real processes or the running one
 //!   limit     the bare programs: sockets and files without a file system
 //!   mount     the kernel mount, next to a file system in memory
+//!   preload   programs with the preload library, next to those without and to the client library
 //! ```
 //!
 //! Wall times on a shared machine vary by a factor of two from one minute to the next, so no figure stands
@@ -25,6 +26,7 @@ pub mod meta;
 pub mod mount;
 pub mod parallel;
 pub mod place;
+pub mod preload;
 pub mod row;
 pub mod testbed;
 

@@ -27,6 +27,7 @@ pub mod man;
 pub mod mgr;
 pub mod mkdir;
 pub mod mount;
+pub mod mpirun;
 pub mod mv;
 pub mod ping;
 pub mod place;
@@ -111,6 +112,7 @@ pub enum Command {
     Cat(cat::Args),
     Sum(sum::Args),
     Run(run::Args),
+    Mpirun(mpirun::Args),
     CheckBinary(check_binary::Args),
     Stripe(stripe::Args),
     Df(df::Args),
@@ -175,6 +177,7 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Cat(args) => cat::run(&args, context),
         Command::Sum(args) => sum::run(&args, context),
         Command::Run(args) => run::run(&args, context),
+        Command::Mpirun(args) => mpirun::run(&args, context),
         Command::CheckBinary(args) => check_binary::run(&args, context),
         Command::Stripe(args) => stripe::run(&args, context),
         Command::Df(args) => df::run(&args, context),

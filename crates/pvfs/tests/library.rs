@@ -2,7 +2,7 @@
 
 mod support;
 
-use pvfs_client::{OpenFile, User, block_on};
+use pvfs_client::{OpenFile, Region, User, block_on};
 use pvfs_conformance::chance::Chance;
 use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
@@ -147,6 +147,33 @@ fn an_unlinked_open_file_lives_until_it_is_closed() {
     assert_eq!(gone.errno(), Errno::ESTALE);
 }
 
+fn of(region: &Region) -> std::ops::Range<usize> {
+    region.offset as usize..region.end() as usize
+}
+
+/// Any regions, in any order, some beyond the end.
+fn any_regions(chance: &mut Chance) -> Vec<Region> {
+    let mut region = || {
+        let (offset, len) = (chance.below(2 << 20) as u64, 1 + chance.below(9000) as u64);
+        Region { offset, len }
+    };
+    (0..40).map(|_| region()).collect()
+}
+
+/// What these regions hold, zeros beyond the end, and how many of the bytes are before it.
+fn held(model: &[u8], regions: &[Region]) -> (u64, Vec<u8>) {
+    let (mut bytes, mut before) = (Vec::new(), 0);
+    for region in regions {
+        let range = of(region);
+        let end = range.end.min(model.len());
+        let inside = &model[range.start.min(end)..end];
+        before += inside.len() as u64;
+        bytes.extend_from_slice(inside);
+        bytes.resize(bytes.len() + range.len() - inside.len(), 0);
+    }
+    (before, bytes)
+}
+
 /// A reader that has borrowed the objects of this file.
 fn borrower(cluster: &TestCluster, path: &str) -> (User<Blocking>, OpenFile) {
     let user = cluster.user();
@@ -176,6 +203,12 @@ fn what_iods_of_this_node_lend_is_read_without_a_message() {
         let got = block_on(reader.read_at(&borrowed, offset as u64, &mut buffer)).unwrap();
         assert!(got == length && buffer == content[offset..offset + length], "offset {offset}");
     }
+    let column: Vec<Region> =
+        (0..300).map(|row| Region { offset: (299 - row) * 10_000 + 17, len: 100 }).collect();
+    let mut buffer = vec![0; 30_000];
+    let got = block_on(reader.readx(&borrowed, &mut [&mut buffer], &column)).unwrap();
+    let wanted: Vec<u8> = column.iter().flat_map(|region| &content[of(region)]).copied().collect();
+    assert!(got == 30_000 && buffer == wanted, "a column");
     iods.iter().for_each(|iod| cluster.wake(iod));
 }
 
@@ -239,6 +272,17 @@ fn reads_by_loan_see_every_change_as_reads_by_message_do() {
                         (got, same) == (wanted, wanted),
                         "seed {seed} step {step} {how}: {got} of {wanted} bytes, wrong from {same}"
                     );
+                }
+                let regions = any_regions(&mut chance);
+                let (before, expected) = held(&model, &regions);
+                for (how, reader, file) in
+                    [("asking", &asker, &asked), ("by loan", &borrower, &borrowed)]
+                {
+                    let mut buffer = vec![7; expected.len()];
+                    let (first, second) = buffer.split_at_mut(expected.len() / 3);
+                    let got = block_on(reader.readx(file, &mut [first, second], &regions)).unwrap();
+                    assert_eq!(got, before, "seed {seed} step {step} {how}");
+                    assert!(buffer == expected, "seed {seed} step {step} {how}: {regions:?}");
                 }
             }
         }

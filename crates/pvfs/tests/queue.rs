@@ -173,3 +173,91 @@ fn the_example_of_the_parallel_interfaces_runs() {
     let cluster = TestCluster::start(3);
     example::tour(&cluster.user()).unwrap();
 }
+
+#[test]
+fn hundreds_of_opens_and_stats_are_on_the_way_from_one_thread() {
+    let cluster = TestCluster::start(2);
+    let user = cluster.user();
+    let mut queue = Queue::new(&user).unwrap();
+    let name = |number: u32| format!("made{number}");
+    for number in 0..400 {
+        queue.open(below(&user, &name(number)), NEW, 0o600, Striping::default());
+    }
+    let mut files = Vec::new();
+    while let Some((_, outcome)) = queue.wait_any(None) {
+        let Outcome::Opened(opening) = outcome.unwrap() else { panic!("it was no open") };
+        assert!(opening.created);
+        files.push(opening.file.unwrap());
+    }
+    // Of files that are being written, so that iods are asked too.
+    let stats: Vec<_> =
+        (0..400).map(|number| queue.stat(below(&user, &name(number)), true)).collect();
+    for ticket in stats {
+        let Some(Ok(Outcome::Attr(attr))) = queue.wait(ticket, None) else {
+            panic!("no attributes")
+        };
+        assert_eq!(attr.size, 0);
+    }
+    let handles: HashSet<_> = files.iter().map(|file| file.handle).collect();
+    assert_eq!(handles.len(), 400);
+    drop(queue);
+    files.into_iter().for_each(|file| block_on(user.close(file)).unwrap());
+}
+
+/// What a queue holds while nobody attends to it must not be all there is.
+#[test]
+fn a_queue_that_is_left_alone_keeps_nobody_from_the_daemons() {
+    let cluster = TestCluster::start(1);
+    let user = distant(&cluster);
+    let file = file(&user, &pattern(1 << 20, 1));
+    let mut buffers = vec![vec![0; 100_000]; 40];
+    let mut idle = Queue::new(&user).unwrap();
+    for buffer in &mut buffers {
+        idle.read(&file, 0, buffer);
+    }
+    for number in 0..100 {
+        idle.open(below(&user, &format!("o{number}")), NEW, 0o600, Striping::default());
+        idle.stat(below(&user, "f"), true);
+    }
+    idle.flush();
+    let begun = Instant::now();
+    let mut byte = [0];
+    block_on(user.read_at(&file, 0, &mut byte)).unwrap();
+    for number in 0..5 {
+        let (path, striping) = (format!("own{number}"), Striping::default());
+        let own = block_on(user.open_regular(below(&user, &path), NEW, 0o600, striping)).unwrap();
+        block_on(user.close(own)).unwrap();
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let mut ended = 0;
+    while let Some((_, outcome)) = idle.wait_any(Some(Duration::from_secs(60))) {
+        outcome.unwrap();
+        ended += 1;
+    }
+    assert_eq!(ended, 240);
+}
+
+/// An open that was given up may be done or not; what comes after it is not disturbed, nor is anything left open.
+#[test]
+fn cancelled_opens_leave_the_others_alone() {
+    let cluster = TestCluster::start(1);
+    let user = cluster.user();
+    let mut queue = Queue::new(&user).unwrap();
+    for round in 0..5 {
+        let open = |queue: &mut Queue<'_>, number: u32| {
+            let target = below(&user, &format!("c{round}-{number}"));
+            queue.open(target, NEW | OpenFlags::EXCLUSIVE, 0o600, Striping::default())
+        };
+        let tickets: Vec<_> = (0..100).map(|number| open(&mut queue, number)).collect();
+        queue.flush();
+        let cancelled = tickets.iter().step_by(7).filter(|ticket| queue.cancel(**ticket)).count();
+        let mut ended = 0;
+        while let Some((_, outcome)) = queue.wait_any(None) {
+            // Exactly once, although the connection broke: nobody finds its own file made already.
+            let Outcome::Opened(opening) = outcome.unwrap() else { panic!("it was no open") };
+            block_on(user.close(opening.file.unwrap())).unwrap();
+            ended += 1;
+        }
+        assert_eq!(ended, 100 - cancelled);
+    }
+}

@@ -22,7 +22,7 @@ pub mod sys;
 pub mod tree;
 pub mod wants;
 
-pub use runner::{Outcome, Table, run_case_if_asked};
+pub use runner::{Outcome, Place, Table, run_case_if_asked};
 
 /// One thing that a file system is to do.
 #[derive(Clone, Copy)]

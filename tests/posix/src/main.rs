@@ -13,7 +13,7 @@ use pvfs_conformance::{Table, cases, run_case_if_asked};
 
 fn main() -> ExitCode {
     run_case_if_asked();
-    let (mut only, mut directories) = (String::new(), Vec::new());
+    let (mut only, mut places) = (String::new(), Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -22,14 +22,14 @@ fn main() -> ExitCode {
                 cases::all().for_each(|case| println!("{}", case.path()));
                 return ExitCode::SUCCESS;
             }
-            directory => directories.push(PathBuf::from(directory)),
+            directory => places.push(PathBuf::from(directory).into()),
         }
     }
-    if directories.is_empty() {
+    if places.is_empty() {
         eprintln!("usage: pvfs-conformance [--only TEXT] [--list] DIRECTORY...");
         return ExitCode::from(2);
     }
-    let table = Table::run(&only, &directories);
+    let table = Table::run(&only, &places);
     print!("{table}");
     if table.is_all_kept() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

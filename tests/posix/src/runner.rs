@@ -1,7 +1,9 @@
 //! Runs cases, each in a process and a directory of its own, and tells how they went.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -23,9 +25,27 @@ pub enum Outcome {
     Broken(String),
 }
 
-/// How all cases went in some directories.
+/// Where cases run: a directory, and what the processes that see it there need in their environment.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// What the table calls it.
+    pub name: String,
+    /// In it each case makes a directory of its own.
+    pub directory: PathBuf,
+    /// Variables of the processes that are cases.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl From<PathBuf> for Place {
+    /// A directory that every program sees.
+    fn from(directory: PathBuf) -> Self {
+        Self { name: directory.display().to_string(), directory, environment: Vec::new() }
+    }
+}
+
+/// How all cases went in some places.
 pub struct Table {
-    directories: Vec<PathBuf>,
+    places: Vec<Place>,
     rows: Vec<(Case, Vec<Outcome>)>,
 }
 
@@ -33,7 +53,11 @@ pub struct Table {
 /// Whoever runs tables calls this at the beginning of `main`.
 pub fn run_case_if_asked() {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, flag, path] = &arguments[..] else { return };
+    let [_, flag, path, directory] = &arguments[..] else { return };
+    if flag == CLEAR_FLAG {
+        let cleared = fs::remove_dir_all(directory);
+        std::process::exit(i32::from(cleared.is_err()));
+    }
     if flag != CASE_FLAG {
         return;
     }
@@ -42,13 +66,20 @@ pub fn run_case_if_asked() {
         std::process::exit(2);
     };
     crate::sys::umask(0o022);
+    let entered = fs::create_dir(directory)
+        .and_then(|()| fs::set_permissions(directory, PermissionsExt::from_mode(0o755)))
+        .and_then(|()| std::env::set_current_dir(directory));
+    if let Err(error) = entered {
+        eprintln!("{directory} cannot be made and entered: {error}");
+        std::process::exit(2);
+    }
     (case.run)();
     std::process::exit(0);
 }
 
 impl Table {
-    /// Runs every case whose path contains `only`, in each directory.
-    pub fn run(only: &str, directories: &[PathBuf]) -> Self {
+    /// Runs every case whose path contains `only`, in each place.
+    pub fn run(only: &str, places: &[Place]) -> Self {
         let chosen: Vec<Case> = cases::all().filter(|case| case.path().contains(only)).collect();
         let next = AtomicUsize::new(0);
         let rows = Mutex::new(vec![Vec::new(); chosen.len()]);
@@ -58,20 +89,19 @@ impl Table {
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(case) = chosen.get(index) else { return };
-                        let outcomes = directories.iter().map(|directory| run(case, directory));
-                        let outcomes = outcomes.collect();
+                        let outcomes = places.iter().map(|place| run(case, place)).collect();
                         rows.lock().expect("no case panics here")[index] = outcomes;
                     }
                 });
             }
         });
         let rows = rows.into_inner().expect("no case panics here");
-        Self { directories: directories.to_vec(), rows: chosen.into_iter().zip(rows).collect() }
+        Self { places: places.to_vec(), rows: chosen.into_iter().zip(rows).collect() }
     }
 
-    /// The cases that are not kept in the directory of this position, with what they said.
-    pub fn broken(&self, directory: usize) -> Vec<(String, String)> {
-        let broken = |(case, outcomes): &(Case, Vec<Outcome>)| match &outcomes[directory] {
+    /// The cases that are not kept in the place of this position, with what they said.
+    pub fn broken(&self, place: usize) -> Vec<(String, String)> {
+        let broken = |(case, outcomes): &(Case, Vec<Outcome>)| match &outcomes[place] {
             Outcome::Broken(why) => Some((case.path(), why.clone())),
             _ => None,
         };
@@ -80,22 +110,22 @@ impl Table {
 
     /// Whether every case that could be run is kept everywhere.
     pub fn is_all_kept(&self) -> bool {
-        (0..self.directories.len()).all(|directory| self.broken(directory).is_empty())
+        (0..self.places.len()).all(|place| self.broken(place).is_empty())
     }
 }
 
 /// Counts by area, then every case that is broken somewhere.
 impl fmt::Display for Table {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, directory) in self.directories.iter().enumerate() {
-            writeln!(out, "[{}] {}", index + 1, directory.display())?;
+        for (index, place) in self.places.iter().enumerate() {
+            writeln!(out, "[{}] {}", index + 1, place.name)?;
         }
         let mut areas: Vec<&str> = self.rows.iter().map(|(case, _)| case.area).collect();
         areas.dedup();
         for area in areas {
             let rows = || self.rows.iter().filter(|(case, _)| case.area == area);
             write!(out, "{area:<14} {:>4} cases", rows().count())?;
-            for index in 0..self.directories.len() {
+            for index in 0..self.places.len() {
                 let kept = rows().filter(|(_, went)| went[index] == Outcome::Kept).count();
                 let broken = rows().filter(|(_, went)| is_broken(&went[index])).count();
                 write!(out, "   [{}] {kept:>3} kept {broken:>3} broken", index + 1)?;
@@ -117,33 +147,37 @@ fn is_broken(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Broken(_))
 }
 
-fn run(case: &Case, directory: &Path) -> Outcome {
+fn run(case: &Case, place: &Place) -> Outcome {
     if case.needs_root && !nix::unistd::geteuid().is_root() {
         return Outcome::Skipped;
     }
-    let own = directory.join(format!("case-{}-{}", std::process::id(), case.name));
-    let made = fs::create_dir(&own)
-        .and_then(|()| fs::set_permissions(&own, PermissionsExt::from_mode(0o755)));
-    if let Err(error) = made {
-        return Outcome::Broken(format!("its directory cannot be made: {error}"));
+    let own = place.directory.join(format!("case-{}-{}", std::process::id(), case.name));
+    let outcome = run_in(case, place, &own);
+    if let Ok(mut clearing) = myself(CLEAR_FLAG, case, place, &own).and_then(|mut it| it.spawn()) {
+        wait(&mut clearing);
     }
-    let outcome = run_in(case, &own);
-    let _ = fs::remove_dir_all(&own);
     outcome
 }
 
+/// This program again, to do something about a case in a directory that this process may not see.
+fn myself(flag: &str, case: &Case, place: &Place, own: &Path) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(flag).arg(case.path()).arg(own).envs(place.environment.iter().cloned());
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.env_remove("RUST_BACKTRACE");
+    Ok(command)
+}
+
 /// What it says goes to a file and not to a pipe, which would stay open as long as any child of it lives.
-fn run_in(case: &Case, own: &Path) -> Outcome {
+fn run_in(case: &Case, place: &Place, own: &Path) -> Outcome {
     let said = std::env::temp_dir().join(format!(
         "pvfs-case-{}-{:x}",
         std::process::id(),
         spread(own.as_os_str().as_encoded_bytes())
     ));
     let started = File::create(&said).and_then(|stderr| {
-        let myself = std::env::current_exe()?;
-        let mut command = Command::new(myself);
-        command.arg(CASE_FLAG).arg(case.path()).current_dir(own).stdin(Stdio::null());
-        command.stdout(stderr.try_clone()?).stderr(stderr).env_remove("RUST_BACKTRACE").spawn()
+        let mut command = myself(CASE_FLAG, case, place, own)?;
+        command.stdout(stderr.try_clone()?).stderr(stderr).spawn()
     });
     let status = match started {
         Ok(mut child) => wait(&mut child),
@@ -189,6 +223,7 @@ fn spread(bytes: &[u8]) -> u64 {
 }
 
 const CASE_FLAG: &str = "--run-this-case";
+const CLEAR_FLAG: &str = "--clear-up-after-this-case";
 
 /// How long a case may take. More seeds take longer.
 fn limit() -> Duration {

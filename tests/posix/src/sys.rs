@@ -89,6 +89,56 @@ pub fn pwrite(file: &OwnedFd, data: &[u8], offset: i64) -> Result<usize> {
         .map(|count| count as usize)
 }
 
+/// aio_read(3), and the wait for it
+pub fn aio_read(file: &OwnedFd, bytes: usize, offset: i64) -> Result<Vec<u8>> {
+    let mut into = vec![0; bytes];
+    let mut control = asked(file, into.as_mut_ptr(), bytes, offset);
+    call!(aio_read(&mut control))?;
+    into.truncate(outcome(&mut control)?);
+    Ok(into)
+}
+
+/// aio_write(3), and the wait for it
+pub fn aio_write(file: &OwnedFd, data: &[u8], offset: i64) -> Result<usize> {
+    let mut control = asked(file, data.as_ptr().cast_mut(), data.len(), offset);
+    call!(aio_write(&mut control))?;
+    outcome(&mut control)
+}
+
+/// Two writes by one lio_listio(3) that waits for both.
+pub fn aio_write_two(file: &OwnedFd, writes: [(&[u8], i64); 2]) -> Result<[usize; 2]> {
+    let mut controls = writes.map(|(data, offset)| {
+        let mut control = asked(file, data.as_ptr().cast_mut(), data.len(), offset);
+        control.aio_lio_opcode = libc::LIO_WRITE;
+        control
+    });
+    let list = controls.each_mut().map(ptr::from_mut);
+    call!(lio_listio(libc::LIO_WAIT, list.as_ptr(), 2, ptr::null_mut()))?;
+    let [first, second] = &mut controls;
+    Ok([outcome(first)?, outcome(second)?])
+}
+
+fn asked(file: &OwnedFd, memory: *mut u8, bytes: usize, offset: i64) -> libc::aiocb {
+    // SAFETY: zeros are a value of this type.
+    let mut control: libc::aiocb = unsafe { MaybeUninit::zeroed().assume_init() };
+    control.aio_fildes = file.as_raw_fd();
+    control.aio_buf = memory.cast();
+    control.aio_nbytes = bytes;
+    control.aio_offset = offset;
+    control.aio_sigevent.sigev_notify = libc::SIGEV_NONE;
+    control
+}
+
+/// Waits for an operation; the memory it names is the caller's until then.
+fn outcome(control: &mut libc::aiocb) -> Result<usize> {
+    while call!(aio_error(control))? == libc::EINPROGRESS {
+        call!(aio_suspend(&ptr::from_ref(control), 1, ptr::null()))?;
+    }
+    let errno = call!(aio_error(control))?;
+    let returned = call!(aio_return(control));
+    if errno == 0 { returned.map(|count| count as usize) } else { Err(Errno::from_raw(errno)) }
+}
+
 /// writev(2)
 pub fn writev(file: &OwnedFd, pieces: &[&[u8]]) -> Result<usize> {
     let pieces: Vec<libc::iovec> = pieces

@@ -70,6 +70,10 @@ impl Mounted {
             let end = transfer.offset + data.len() as u64;
             entry.file.abandoned_write(end, Time::from_nanos(0));
         }
+        if written.is_err() {
+            // Some of it may have arrived, or may yet.
+            self.nodes.doubt_pages(entry.node);
+        }
         let end = written? + data.len() as u64;
         self.nodes.wrote(entry.node, end, entry.file.last_write());
         Ok(())

@@ -82,6 +82,9 @@ impl Mounted {
         let full = reply.add(inode, line.offset, name, &ttl, &file_attr(&attr), generation);
         if !full && line.entry.is_some() {
             self.nodes.looked_up(&attr);
+            if !ttl.is_zero() {
+                self.nodes.believed(line.object);
+            }
         }
         full
     }

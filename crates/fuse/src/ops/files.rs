@@ -1,11 +1,13 @@
 //! Opening and closing regular files.
 
 use std::ffi::OsStr;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use fuser::{FileHandle, FopenFlags};
+use pvfs_client::cache::Mark;
 use pvfs_client::{Error, OpenFile, Result, User};
 use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
@@ -15,8 +17,10 @@ use rustix::fs::OFlags;
 
 use crate::handles::OpenEntry;
 use crate::identity::Requester;
-use crate::kernel::caching;
+use crate::kernel::{flags_of, through};
 use crate::mounted::{Mounted, wait};
+use crate::options::Cache;
+use crate::pages::{Caching, Opening, Through, Version};
 
 /// An open file, as the kernel is told of it.
 pub struct Opened {
@@ -71,11 +75,20 @@ impl Mounted {
             let opening = maker.open_known(target.clone(), wire, mode, Striping::default()).await?;
             Ok((opening, user))
         })?;
-        let attr = opening.attr;
+        let (attr, watched) = (opening.attr, opening.watched);
         let file = opening.file.ok_or_else(|| not_a_file(attr.kind))?;
-        let keep = self.nodes.opened(&attr);
-        let number = self.files.insert(entry(file, user, flags));
-        Ok(Opened { attr, number, caching: caching(self.options.direct, flags, keep) })
+        let through = through(self.options.direct, flags);
+        let caching = self.pages_opened(&attr, watched, through);
+        let writes_pages = through == Through::Writing && caching != Caching::Bypass;
+        let number = self.files.insert(OpenEntry { writes_pages, ..entry(file, user, flags) });
+        Ok(Opened { attr, number, caching: flags_of(caching) })
+    }
+
+    fn pages_opened(&self, attr: &Attr, watched: Option<Mark>, through: Through) -> Caching {
+        // Past pages a program could not share a map, and where leases are not kept everybody seems to be others.
+        let can_bypass = self.options.cache == Cache::Lease && self.maps_past_pages.load(Relaxed);
+        let opening = Opening { version: Version::of(attr), watched, through, can_bypass };
+        self.nodes.opened(attr.handle, opening, |mark| self.unchanged_since(mark, attr.handle))
     }
 
     /// A descriptor is closed: the byte-range locks of its owner go.
@@ -127,7 +140,7 @@ impl Mounted {
                 entry.node
             );
         }
-        self.nodes.closed(entry.node);
+        self.nodes.closed(entry.node, entry.writes_pages);
     }
 
     fn unlock(&self, thread: u32, entry: &OpenEntry, family: LockFamily, owner: u64) -> Result<()> {
@@ -163,6 +176,7 @@ fn entry(file: OpenFile, user: User<Blocking>, flags: OFlags) -> OpenEntry {
         node: file.handle.object,
         sync: flags.intersects(OFlags::DSYNC | OFlags::SYNC),
         append: flags.contains(OFlags::APPEND),
+        writes_pages: false,
         range_owners: Mutex::default(),
         file,
         user,

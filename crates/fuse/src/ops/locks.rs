@@ -79,7 +79,7 @@ impl Mounted {
                 // Not by this thread: dropping pages that a program has changed in memory writes them first.
                 let mounted = self.clone();
                 self.waiting.spawn(move || {
-                    mounted.refresh(entry.node);
+                    mounted.refresh(entry.file.handle);
                     reply.ok();
                 });
             }
@@ -125,7 +125,7 @@ impl Mounted {
         match self.ask_for_a_while(&waiter) {
             None => self.wait_turn(waiter),
             Some(Ok(())) => {
-                self.refresh(waiter.entry.node);
+                self.refresh(waiter.entry.file.handle);
                 waiter.reply.ok();
             }
             Some(Err(error)) => waiter.reply.error(kernel_errno(&error)),

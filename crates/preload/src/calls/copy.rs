@@ -9,10 +9,10 @@ use pvfs_posix::numbers::OURS;
 use pvfs_posix::{Process, Reach};
 use pvfs_wire::Errno;
 
-use crate::answer::{errno, fail};
 use crate::interpose;
-use crate::route::finish;
-use crate::state::with;
+use pvfs_posix::c::answer::{errno, fail};
+use pvfs_posix::c::route::finish;
+use pvfs_posix::c::state::with;
 
 interpose! {
     /// sendfile(2)
@@ -74,7 +74,7 @@ unsafe fn copied(from: (c_int, *mut off_t), to: (c_int, *mut off_t), count: size
         let before = errno();
         // SAFETY: moving a position touches no memory.
         unsafe { super::data::lseek(from.0, -(back as off_t), libc::SEEK_CUR) };
-        crate::answer::set_errno(before);
+        pvfs_posix::c::answer::set_errno(before);
     }
     if put > 0 {
         // SAFETY: the caller's promise.
@@ -103,9 +103,9 @@ unsafe fn copied_within(
     // SAFETY: the caller's promise.
     let (at, to_at) = unsafe { (from.1.as_ref().copied(), to.1.as_ref().copied()) };
     let copied = with(|process| {
-        let at = at.map(super::data::positive).transpose()?;
-        let to_at = to_at.map(super::data::positive).transpose()?;
-        let bytes = count.min(crate::memory::TRANSFER_MAX) as u64;
+        let at = at.map(pvfs_posix::c::data::positive).transpose()?;
+        let to_at = to_at.map(pvfs_posix::c::data::positive).transpose()?;
+        let bytes = count.min(pvfs_posix::c::memory::TRANSFER_MAX) as u64;
         Ok(process.copy((from.0, at), (to.0, to_at), bytes)? as ssize_t)
     });
     let copied = finish(copied, |_| fail(Errno::EBADF));
@@ -123,7 +123,7 @@ unsafe fn copied_within(
 }
 
 fn take(process: &Process, fd: c_int, at: Option<off_t>, buffer: &mut [u8]) -> Reach<ssize_t> {
-    let at = at.map(super::data::positive).transpose()?;
+    let at = at.map(pvfs_posix::c::data::positive).transpose()?;
     let fd_of_kernel = pvfs_posix::shared::borrow(fd);
     let got = match (OURS.has(fd), at) {
         (true, Some(at)) => process.read_at(fd, at, buffer)?,
@@ -135,7 +135,7 @@ fn take(process: &Process, fd: c_int, at: Option<off_t>, buffer: &mut [u8]) -> R
 }
 
 fn give(process: &Process, fd: c_int, at: Option<off_t>, buffer: &[u8]) -> Reach<ssize_t> {
-    let at = at.map(super::data::positive).transpose()?;
+    let at = at.map(pvfs_posix::c::data::positive).transpose()?;
     let fd_of_kernel = pvfs_posix::shared::borrow(fd);
     let put = match (OURS.has(fd), at) {
         (true, Some(at)) => process.write_at(fd, at, buffer)?,

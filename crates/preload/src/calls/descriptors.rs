@@ -11,10 +11,10 @@ use pvfs_posix::numbers::{KEPT, NUMBERS_END, OURS};
 use pvfs_wire::Errno;
 
 use super::open::followed;
-use crate::answer::{Answer, fail};
 use crate::interpose;
-use crate::route::{finish, is_kept};
-use crate::state::{is_borrowed, with};
+use pvfs_posix::c::answer::{Answer, fail};
+use pvfs_posix::c::route::{finish, is_kept};
+use pvfs_posix::c::state::{is_borrowed, with};
 
 interpose! {
     /// close(2)

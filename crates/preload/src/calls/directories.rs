@@ -5,15 +5,17 @@
 use std::ffi::{c_char, c_int, c_long, c_void};
 
 use libc::{AT_FDCWD, O_CLOEXEC, O_DIRECTORY, O_RDONLY, dirent64, size_t, ssize_t};
+use pvfs_posix::Stream;
+use pvfs_posix::c::entries::{entries, entry_of};
 use pvfs_posix::numbers::OURS;
-use pvfs_posix::{From, Item, Stream};
 use pvfs_wire::Errno;
 
 use super::open::opened;
-use crate::answer::{errno, fail, set_errno};
 use crate::interpose;
-use crate::route::{finish, leads_in};
-use crate::state::with;
+use pvfs_posix::c::answer::{errno, fail, set_errno};
+use pvfs_posix::c::memory::room;
+use pvfs_posix::c::route::{finish, leads_in};
+use pvfs_posix::c::state::with;
 
 /// What `DIR *` points to when it is ours.
 #[repr(C)]
@@ -124,26 +126,8 @@ interpose! {
     }
     /// getdents64(2)
     fn getdents64(fd: c_int, to: *mut c_void, size: size_t) -> ssize_t as real {
-        crate::route::at_descriptor(fd, || real(fd, to, size), |process| {
-            let mut stream = process.stream(fd)?;
-            stream.seek(process.seek(fd, From::Here, 0)?);
-            let mut used = 0;
-            while let Some(item) = process.next_item(&mut stream)? {
-                let length = (NAME_AT + item.name.len() + 1).next_multiple_of(8);
-                if used + length > size {
-                    if used == 0 {
-                        return Err(Errno::EINVAL.into());
-                    }
-                    break;
-                }
-                let entry = entry_of(&item);
-                let at = to.cast::<u8>().add(used);
-                at.copy_from_nonoverlapping((&raw const entry).cast(), length.min(size_of::<dirent64>()));
-                at.add(LENGTH_AT).cast::<u16>().write_unaligned(length as u16);
-                used += length;
-                process.seek(fd, From::Start, item.position as i64)?;
-            }
-            Ok(used as ssize_t)
+        pvfs_posix::c::route::at_descriptor(fd, || real(fd, to, size), |process| {
+            entries(process, fd, room(to, size)).map(|used| used as ssize_t)
         })
     }
 }
@@ -198,19 +182,4 @@ unsafe fn next_into(own: &mut OurDir, entry: *mut dirent64, result: *mut *mut di
     }
 }
 
-fn entry_of(item: &Item) -> dirent64 {
-    // SAFETY: an entry is numbers, for which zeros are valid.
-    let mut entry: dirent64 = unsafe { std::mem::zeroed() };
-    entry.d_ino = item.object;
-    entry.d_off = item.position as i64;
-    entry.d_reclen = (NAME_AT + item.name.len() + 1).next_multiple_of(8) as u16;
-    entry.d_type = (super::stat::type_bits(item.kind) >> 12) as u8;
-    for (to, from) in entry.d_name.iter_mut().zip(&item.name) {
-        *to = *from as c_char;
-    }
-    entry
-}
-
 const MARK: u64 = u64::from_ne_bytes(*b"pvfs-dir");
-const NAME_AT: usize = std::mem::offset_of!(dirent64, d_name);
-const LENGTH_AT: usize = std::mem::offset_of!(dirent64, d_reclen);

@@ -17,9 +17,9 @@ use pvfs_wire::Errno;
 use rustix::fs::MemfdFlags;
 
 use crate::interpose;
-use crate::memory::text;
-use crate::route::{at_path, leads_in};
-use crate::state::{INSIDE, WORKING_VARIABLE, end, with};
+use pvfs_posix::c::memory::text;
+use pvfs_posix::c::route::{at_path, leads_in};
+use pvfs_posix::c::state::{INSIDE, WORKING_VARIABLE, end, with};
 
 type Texts = *const *const c_char;
 type Actions = libc::posix_spawn_file_actions_t;
@@ -168,7 +168,7 @@ unsafe fn execute(
             }
         };
     }
-    Err(crate::answer::errno().into())
+    Err(pvfs_posix::c::answer::errno().into())
 }
 
 /// Spawns a file of ours; the answer is posix_spawn's.

@@ -10,10 +10,10 @@ use pvfs_posix::numbers::OURS;
 use pvfs_posix::{Process, Reach};
 use pvfs_wire::Errno;
 
-use crate::answer::set_errno;
 use crate::interpose;
-use crate::memory::room;
-use crate::state::with;
+use pvfs_posix::c::answer::set_errno;
+use pvfs_posix::c::memory::room;
+use pvfs_posix::c::state::with;
 
 type Real<'a> = &'a dyn Fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *mut c_void;
 
@@ -83,7 +83,8 @@ fn check(
         return Err(Errno::EACCES.into());
     }
     if flags & MAP_TYPE != libc::MAP_PRIVATE && protection & PROT_WRITE != 0 {
-        return Err(Errno::ENODEV.into());
+        let may_write = description.flags().contains(rustix::fs::OFlags::RDWR);
+        return Err(if may_write { Errno::ENODEV } else { Errno::EACCES }.into());
     }
     if offset < 0 || offset % PAGE_BYTES != 0 || flags & (MAP_SHARED | libc::MAP_PRIVATE) == 0 {
         return Err(Errno::EINVAL.into());

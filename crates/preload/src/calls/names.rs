@@ -7,16 +7,17 @@ use std::ffi::{c_char, c_int, c_uint};
 use libc::{
     AT_EMPTY_PATH, AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, dev_t, mode_t, size_t, ssize_t,
 };
+use pvfs_posix::numbers::OURS;
 use pvfs_posix::{At, Process, Reach, Stop};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::FileKind;
 use pvfs_wire::ops::RenameFlags;
 
-use crate::answer::fail;
 use crate::interpose;
-use crate::memory::{room, text};
-use crate::route::{alias_at, at, at_path, finish, leads_in};
-use crate::state::with;
+use pvfs_posix::c::answer::fail;
+use pvfs_posix::c::memory::{room, text};
+use pvfs_posix::c::route::{Name, alias_at, at, at_path, finish, paired};
+use pvfs_posix::c::state::with;
 
 interpose! {
     /// mkdir(2)
@@ -141,36 +142,6 @@ interpose! {
     }
 }
 
-type Name = (c_int, *const c_char);
-
-/// Does something with two names, if one of them is ours.
-///
-/// # Safety
-///
-/// The names are null or C strings.
-unsafe fn paired(
-    from: Name,
-    to: Name,
-    real: impl FnOnce() -> c_int,
-    ours: impl FnOnce(&Process, (At, &[u8]), (At, &[u8])) -> Reach<()>,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    if !unsafe { leads_in(from.0, from.1) || leads_in(to.0, to.1) } {
-        return real();
-    }
-    if from.1.is_null() || to.1.is_null() {
-        return fail(Errno::EFAULT);
-    }
-    // SAFETY: the caller's promise.
-    let (old, new) = unsafe { (text(from.1), text(to.1)) };
-    let done = with(|process| ours(process, (at(from.0), old), (at(to.0), new)).map(|()| 0));
-    match done {
-        Err(Stop::NotOurs) => real(),
-        // One of them leads out, and the other is ours.
-        done => finish(done, |_| fail(Errno::EXDEV)),
-    }
-}
-
 /// # Safety
 ///
 /// The names are null or C strings.
@@ -188,6 +159,19 @@ unsafe fn moved(from: Name, to: Name, flags: c_uint, real: impl FnOnce() -> c_in
 ///
 /// The names are null or C strings.
 unsafe fn linked(from: Name, to: Name, flags: c_int, real: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    let stands_for = unsafe { alias_at(from.1) }.filter(|_| flags & AT_SYMLINK_FOLLOW != 0);
+    // SAFETY: the caller's promise.
+    let is_empty = !from.1.is_null() && unsafe { text(from.1) }.is_empty();
+    let empty = Some(from.0).filter(|fd| is_empty && flags & AT_EMPTY_PATH != 0 && OURS.has(*fd));
+    if let Some(fd) = stands_for.or(empty)
+        && !to.1.is_null()
+    {
+        // SAFETY: the caller's promise; it is not null.
+        let new = unsafe { text(to.1) };
+        let done = with(|process| process.link_open(fd, (at(to.0), new)).map(|()| 0));
+        return finish(done, |_| fail(Errno::EXDEV));
+    }
     // SAFETY: the caller's promise.
     unsafe {
         paired(from, to, real, |process, from, to| {

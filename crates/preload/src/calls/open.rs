@@ -7,10 +7,10 @@ use std::ffi::{c_char, c_int, c_uint};
 use libc::{AT_FDCWD, O_CREAT, O_TRUNC, O_WRONLY};
 use rustix::fs::OFlags;
 
-use crate::answer::Answer;
 use crate::interpose;
-use crate::route::{alias_at, at_path, finish};
-use crate::state::with;
+use pvfs_posix::c::answer::Answer;
+use pvfs_posix::c::route::{alias_at, at_path, finish};
+use pvfs_posix::c::state::with;
 
 interpose! {
     /// open(2)

@@ -11,8 +11,8 @@ use std::ptr::null_mut;
 use pvfs_posix::numbers::OURS;
 use pvfs_wire::Errno;
 
-use crate::answer::fail;
 use crate::interpose;
+use pvfs_posix::c::answer::fail;
 
 /// A `va_list`, as it is passed: a pointer to a list, on the machines we know.
 type List = *mut c_void;

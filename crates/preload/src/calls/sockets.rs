@@ -9,10 +9,10 @@ use libc::{mmsghdr, msghdr, sockaddr, socklen_t, ssize_t, timespec};
 use pvfs_wire::Errno;
 
 use super::open::followed;
-use crate::answer::fail;
 use crate::interpose;
-use crate::route::leads_in;
-use crate::state::{is_borrowed, with};
+use pvfs_posix::c::answer::fail;
+use pvfs_posix::c::route::leads_in;
+use pvfs_posix::c::state::{is_borrowed, with};
 
 interpose! {
     /// recvmsg(2)
@@ -54,7 +54,7 @@ interpose! {
 /// `address` points to `length` readable bytes, or is null.
 unsafe fn names_ours(address: *const sockaddr, length: socklen_t) -> bool {
     // SAFETY: the caller's promise.
-    let bytes = unsafe { crate::memory::bytes(address.cast(), length as usize) };
+    let bytes = unsafe { pvfs_posix::c::memory::bytes(address.cast(), length as usize) };
     let family = (libc::AF_UNIX as u16).to_ne_bytes();
     let Some(path) = bytes.strip_prefix(&family) else { return false };
     let path = path.split(|byte| *byte == 0).next().unwrap_or_default();

@@ -6,10 +6,11 @@ use std::ffi::{c_char, c_int, c_long};
 
 use libc::AT_FDCWD;
 use pvfs_client::Space;
+use pvfs_posix::c::space::{FRAGMENT_BYTES, statfs_of};
 use pvfs_wire::Errno;
 
 use crate::interpose;
-use crate::route::{at_descriptor, at_path};
+use pvfs_posix::c::route::{at_descriptor, at_path};
 
 type Statfs = libc::statfs64;
 type Statvfs = libc::statvfs64;
@@ -84,25 +85,9 @@ interpose! {
     }
 }
 
-fn statfs_of(space: &Space) -> Result<Statfs, Errno> {
-    let (total, names) = (space.total(), space.names.as_ref().ok_or(Errno::EIO)?);
-    // SAFETY: it is numbers, for which zeros are valid.
-    let mut stat: Statfs = unsafe { std::mem::zeroed() };
-    stat.f_type = MAGIC;
-    stat.f_bsize = FRAGMENT_BYTES as _;
-    stat.f_frsize = FRAGMENT_BYTES as _;
-    stat.f_blocks = total.total_bytes / FRAGMENT_BYTES;
-    stat.f_bfree = total.free_bytes / FRAGMENT_BYTES;
-    stat.f_bavail = total.available_bytes / FRAGMENT_BYTES;
-    stat.f_files = names.files.saturating_add(names.files_free);
-    stat.f_ffree = names.files_free;
-    stat.f_namelen = pvfs_wire::NAME_BYTES_MAX as _;
-    Ok(stat)
-}
-
 fn statvfs_of(space: &Space) -> Result<Statvfs, Errno> {
     let from = statfs_of(space)?;
-    // SAFETY: as above.
+    // SAFETY: it is numbers, for which zeros are valid.
     let mut stat: Statvfs = unsafe { std::mem::zeroed() };
     stat.f_bsize = FRAGMENT_BYTES;
     stat.f_frsize = FRAGMENT_BYTES;
@@ -124,9 +109,3 @@ fn limit(name: c_int) -> Result<c_long, Errno> {
         _ => Err(Errno::EINVAL),
     }
 }
-
-/// "PVFS"
-const MAGIC: libc::__fsword_t = 0x5346_5650;
-
-/// What space is counted in.
-const FRAGMENT_BYTES: u64 = 4096;

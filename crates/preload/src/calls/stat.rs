@@ -5,15 +5,16 @@
 use std::ffi::{c_char, c_int, c_uint};
 
 use libc::{AT_EMPTY_PATH, AT_FDCWD, AT_SYMLINK_NOFOLLOW, gid_t, mode_t, uid_t};
+use pvfs_posix::c::stat::{BLOCK_BYTES, DEVICE_MAJOR, stat_of, type_bits};
 use pvfs_posix::{At, Process, Reach};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, FileKind, Time};
 use pvfs_wire::ops::AccessBits;
 
 use crate::interpose;
-use crate::memory::text;
-use crate::route::{alias, at_descriptor, at_path, begins_inside, finish};
-use crate::state::with;
+use pvfs_posix::c::memory::text;
+use pvfs_posix::c::route::{alias, at_descriptor, at_path, begins_inside, finish};
+use pvfs_posix::c::state::with;
 
 type Stat = libc::stat64;
 
@@ -257,43 +258,6 @@ fn owner(uid: uid_t, gid: gid_t) -> (Option<u32>, Option<u32>) {
     (given(uid), given(gid))
 }
 
-/// The type bits of a mode.
-pub fn type_bits(kind: FileKind) -> mode_t {
-    match kind {
-        FileKind::Regular => libc::S_IFREG,
-        FileKind::Directory => libc::S_IFDIR,
-        FileKind::Symlink => libc::S_IFLNK,
-        FileKind::Fifo => libc::S_IFIFO,
-        FileKind::CharDevice => libc::S_IFCHR,
-        FileKind::BlockDevice => libc::S_IFBLK,
-        FileKind::Socket => libc::S_IFSOCK,
-    }
-}
-
-/// A device number of no device, the same for all objects of a file system.
-pub fn device(fsid: u32) -> libc::dev_t {
-    libc::makedev(DEVICE_MAJOR, fsid)
-}
-
-fn stat_of(attr: &Attr) -> Stat {
-    // SAFETY: a stat is numbers, for which zeros are valid.
-    let mut stat: Stat = unsafe { std::mem::zeroed() };
-    stat.st_dev = device(attr.handle.fsid);
-    stat.st_ino = attr.handle.object;
-    stat.st_mode = type_bits(attr.kind) | (attr.mode & 0o7777);
-    stat.st_nlink = attr.nlink as libc::nlink_t;
-    stat.st_uid = attr.uid;
-    stat.st_gid = attr.gid;
-    stat.st_rdev = attr.rdev;
-    stat.st_size = attr.size as i64;
-    stat.st_blksize = BLOCK_BYTES as libc::blksize_t;
-    stat.st_blocks = attr.size.div_ceil(512) as i64;
-    (stat.st_atime, stat.st_atime_nsec) = (attr.atime.seconds, i64::from(attr.atime.nanos));
-    (stat.st_mtime, stat.st_mtime_nsec) = (attr.mtime.seconds, i64::from(attr.mtime.nanos));
-    (stat.st_ctime, stat.st_ctime_nsec) = (attr.ctime.seconds, i64::from(attr.ctime.nanos));
-    stat
-}
-
 fn extended(attr: &Attr) -> libc::statx {
     // SAFETY: as above.
     let mut stat: libc::statx = unsafe { std::mem::zeroed() };
@@ -321,9 +285,3 @@ fn extended(attr: &Attr) -> libc::statx {
     (stat.stx_dev_major, stat.stx_dev_minor) = (DEVICE_MAJOR, attr.handle.fsid);
     stat
 }
-
-/// What programs read and write at once: enough to reach several iods.
-const BLOCK_BYTES: u32 = 1 << 20;
-
-/// The largest that the kernel knows; it gives it to nobody.
-const DEVICE_MAJOR: u32 = 0xfff;

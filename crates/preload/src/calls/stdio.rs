@@ -17,18 +17,18 @@ use pvfs_posix::numbers::OURS;
 use pvfs_wire::Errno;
 
 use super::open::opened;
-use crate::answer::fail;
 use crate::interpose;
-use crate::memory::text;
-use crate::route::leads_in;
-use crate::state::is_borrowed;
+use pvfs_posix::c::answer::fail;
+use pvfs_posix::c::memory::text;
+use pvfs_posix::c::route::leads_in;
+use pvfs_posix::c::state::is_borrowed;
 
 interpose! {
     /// fopen(3)
     fn fopen(path: *const c_char, mode: *const c_char) -> *mut FILE as real {
         if !leads_in(AT_FDCWD, path) {
             let stream = real(path, mode);
-            if !stream.is_null() || crate::answer::errno() != Errno::ENOENT {
+            if !stream.is_null() || pvfs_posix::c::answer::errno() != Errno::ENOENT {
                 return stream;
             }
         }
@@ -38,7 +38,7 @@ interpose! {
     fn fopen64(path: *const c_char, mode: *const c_char) -> *mut FILE as real {
         if !leads_in(AT_FDCWD, path) {
             let stream = real(path, mode);
-            if !stream.is_null() || crate::answer::errno() != Errno::ENOENT {
+            if !stream.is_null() || pvfs_posix::c::answer::errno() != Errno::ENOENT {
                 return stream;
             }
         }
@@ -177,6 +177,11 @@ unsafe fn open_stream(path: *const c_char, mode: *const c_char) -> *mut FILE {
     if !OURS.has(fd) {
         // SAFETY: the path led out; the descriptor is the C library's own affair.
         return unsafe { fdopen(fd, mode) };
+    }
+    if flags & libc::O_APPEND != 0 && flags & libc::O_ACCMODE == libc::O_WRONLY {
+        // As the C library has it: a stream that only appends tells its place from the end on.
+        // SAFETY: the call takes numbers.
+        unsafe { super::data::lseek(fd, 0, libc::SEEK_END) };
     }
     // SAFETY: the caller's promise.
     let stream = unsafe { stream_on(fd, mode) };

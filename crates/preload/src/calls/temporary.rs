@@ -8,10 +8,10 @@ use libc::{AT_FDCWD, O_CREAT, O_EXCL, O_RDWR};
 use pvfs_wire::Errno;
 
 use super::open::opened;
-use crate::answer::{Answer, errno, fail};
 use crate::interpose;
-use crate::memory::text;
-use crate::route::leads_in;
+use pvfs_posix::c::answer::{Answer, errno, fail};
+use pvfs_posix::c::memory::text;
+use pvfs_posix::c::route::leads_in;
 
 interpose! {
     /// mkstemp(3)

@@ -6,12 +6,13 @@ use std::ffi::{c_char, c_int};
 
 use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, timespec, timeval, utimbuf};
 use pvfs_posix::Times;
+use pvfs_posix::c::times::{NOW, of_seconds, of_specs};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Time;
 use pvfs_wire::ops::SetTime;
 
 use crate::interpose;
-use crate::route::{at_descriptor, at_path, begins_inside};
+use pvfs_posix::c::route::{at_descriptor, at_path, begins_inside};
 
 interpose! {
     /// utimensat(2); without a path, of the descriptor.
@@ -60,37 +61,10 @@ interpose! {
     /// utime(2)
     fn utime(path: *const c_char, times: *const utimbuf) -> c_int as real {
         at_path(AT_FDCWD, path, |_, path| real(path, times), |process, at, path| {
-            let at_second = |seconds| SetTime::At(Time { seconds, nanos: 0 });
-            let times = match times.as_ref() {
-                None => NOW,
-                Some(times) => Times {
-                    access: Some(at_second(times.actime)),
-                    modification: Some(at_second(times.modtime)),
-                },
-            };
+            let times = of_seconds(times.as_ref());
             process.set_times(at, path, true, times).map(|()| 0)
         })
     }
-}
-
-/// # Safety
-///
-/// `times` is null or points to two.
-unsafe fn of_specs(times: *const timespec) -> Result<Times, Errno> {
-    if times.is_null() {
-        return Ok(NOW);
-    }
-    let one = |time: timespec| match time.tv_nsec {
-        libc::UTIME_NOW => Ok(Some(SetTime::Now)),
-        libc::UTIME_OMIT => Ok(None),
-        nanos @ 0..1_000_000_000 => {
-            Ok(Some(SetTime::At(Time { seconds: time.tv_sec, nanos: nanos as u32 })))
-        }
-        _ => Err(Errno::EINVAL),
-    };
-    // SAFETY: the caller's promise.
-    let (access, modification) = unsafe { (times.read(), times.add(1).read()) };
-    Ok(Times { access: one(access)?, modification: one(modification)? })
 }
 
 /// # Safety
@@ -110,5 +84,3 @@ unsafe fn of_values(times: *const timeval) -> Result<Times, Errno> {
     let (access, modification) = unsafe { (times.read(), times.add(1).read()) };
     Ok(Times { access: one(access)?, modification: one(modification)? })
 }
-
-const NOW: Times = Times { access: Some(SetTime::Now), modification: Some(SetTime::Now) };

@@ -10,11 +10,11 @@ use pvfs_posix::numbers::OURS;
 use pvfs_posix::{Process, Reach};
 use pvfs_wire::Errno;
 
-use crate::answer::{Answer, fail};
 use crate::interpose;
-use crate::memory::{allocated, give_text};
-use crate::route::{at_path, finish};
-use crate::state::{INSIDE, WORKING_VARIABLE, with};
+use pvfs_posix::c::answer::{Answer, fail};
+use pvfs_posix::c::memory::{allocated, give_text};
+use pvfs_posix::c::route::{at_path, finish};
+use pvfs_posix::c::state::{INSIDE, WORKING_VARIABLE, with};
 
 interpose! {
     /// chdir(2)

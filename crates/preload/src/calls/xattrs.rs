@@ -10,8 +10,8 @@ use pvfs_wire::Errno;
 use pvfs_wire::ops::XattrFlags;
 
 use crate::interpose;
-use crate::memory::{bytes, room, text};
-use crate::route::{at_descriptor, at_path};
+use pvfs_posix::c::memory::{bytes, room, text};
+use pvfs_posix::c::route::{at_descriptor, at_path};
 
 interpose! {
     /// getxattr(2)

@@ -39,7 +39,9 @@ pub enum Error {
     #[error("interrupted; nothing is left behind")]
     Interrupted,
     /// Nothing to do.
-    #[error("no row has a name with \"{0}\" in it; see --list of pvfs bench io, meta and parallel")]
+    #[error(
+        "no row has a name with \"{0}\" in it; see --list of pvfs bench io, meta, parallel and preload"
+    )]
     NoRow(String),
     /// A figure came out that cannot be.
     #[error("{0}")]

@@ -3,6 +3,9 @@
 //! Both are served by a process of their own. Files are opened as programs do: written with O_WRONLY, read
 //! through the page cache, whose pages are dropped before each pass so that every byte comes from the
 //! daemons; and read with O_DIRECT.
+//!
+//! What a program reads in small pieces, or through a map, comes as fast as the kernel reads ahead: those rows
+//! are against the library, which reads the same file 1 MiB at a time.
 
 mod files;
 mod listing;
@@ -10,7 +13,7 @@ mod process;
 
 use super::compare::{Subject, Working, compare};
 use super::cpu::Processes;
-use super::crew::Crew;
+use super::crew::{Crew, Job};
 use super::error::Result;
 use super::io::Transfer;
 use super::row::{Bar, Row};
@@ -26,6 +29,10 @@ pub enum Way {
     Plain,
     /// O_DIRECT.
     Direct,
+    /// As nearly everybody does, and read in pieces as small as cp's.
+    Pieces,
+    /// Mapped into memory, as models are loaded.
+    Mapped,
 }
 
 /// One row.
@@ -40,11 +47,13 @@ pub struct Case {
 }
 
 impl Case {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self { transfer: Transfer::Read, clients: 1, way: Way::Plain },
         Self { transfer: Transfer::Read, clients: 4, way: Way::Plain },
         Self { transfer: Transfer::Read, clients: 1, way: Way::Direct },
         Self { transfer: Transfer::Read, clients: 4, way: Way::Direct },
+        Self { transfer: Transfer::Read, clients: 1, way: Way::Pieces },
+        Self { transfer: Transfer::Read, clients: 1, way: Way::Mapped },
         Self { transfer: Transfer::Write, clients: 1, way: Way::Plain },
         Self { transfer: Transfer::Write, clients: 4, way: Way::Plain },
     ];
@@ -57,12 +66,22 @@ impl Case {
         } else {
             format!("{} clients own", self.clients)
         };
-        let way = if self.way == Way::Direct { " O_DIRECT" } else { "" };
-        format!("mount {transfer} 1 MiB {clients}{way}")
+        match self.way {
+            Way::Plain => format!("mount {transfer} 1 MiB {clients}"),
+            Way::Direct => format!("mount {transfer} 1 MiB {clients} O_DIRECT"),
+            Way::Pieces => format!("mount cold {transfer} 128 KiB {clients} against library"),
+            Way::Mapped => format!("mount cold map {clients} against library"),
+        }
+    }
+
+    /// Whether the limit is the library.
+    fn is_against_library(&self) -> bool {
+        matches!(self.way, Way::Pieces | Way::Mapped)
     }
 
     fn subject(&self) -> Subject {
-        Subject { name: self.name(), unit: "MiB/s", is_time: false, bar: Bar::Ratio(0.7) }
+        let bar = if self.is_against_library() { Bar::None } else { Bar::Ratio(0.7) };
+        Subject { name: self.name(), unit: "MiB/s", is_time: false, bar }
     }
 }
 
@@ -109,13 +128,21 @@ fn measure_one(
 ) -> Result<Row> {
     let mut daemons = testbed.daemon_pids().to_vec();
     daemons.push(product.pid());
-    let side = |mount: &MountProcess, processes| -> Result<Working> {
+    let working = |name, jobs: Result<Vec<Job>>, processes, operation_bytes| -> Result<Working> {
+        let crew = Crew::new(name, jobs?);
+        Ok(Working { crew, turn: effort.turn, processes, operation_bytes })
+    };
+    let side = |mount: &MountProcess, processes| {
         let home = mount.home(testbed)?;
         let jobs = (0..case.clients).map(|client| files::job(&home, case, client));
-        let crew = Crew::new("client", jobs.collect::<Result<_>>()?);
-        Ok(Working { crew, turn: effort.turn, processes, operation_bytes: files::TRANSFER_BYTES })
+        working("client", jobs.collect(), processes, files::operation_bytes(case))
     };
     let mut own = side(product, Processes::with_this(&daemons))?;
-    let mut bare = side(memory, Processes::with_this(&[memory.pid()]))?;
+    let mut bare = if case.is_against_library() {
+        let jobs = (0..case.clients).map(|client| files::library_job(testbed, client));
+        working("bare", jobs.collect(), testbed.product_processes(), files::TRANSFER_BYTES)?
+    } else {
+        side(memory, Processes::with_this(&[memory.pid()]))?
+    };
     compare(case.subject(), effort, &mut own, Some(&mut bare))
 }

@@ -5,6 +5,8 @@ pub mod io;
 pub mod meta;
 pub mod mounted;
 pub mod parallel;
+pub mod preload;
+pub mod preloaded;
 
 use crate::bench::testbed::Testbed;
 use crate::bench::{self, Effort, Row, row};
@@ -37,10 +39,13 @@ pub enum What {
     Io(io::Args),
     Meta(meta::Args),
     Parallel(parallel::Args),
+    Preload(preload::Args),
     #[command(hide = true)]
     BareServer(bare_server::Args),
     #[command(hide = true)]
     Mounted(mounted::Args),
+    #[command(hide = true)]
+    Preloaded(preloaded::Args),
 }
 
 /// What all kinds take.
@@ -162,6 +167,8 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         What::Io(args) => io::run(args, context),
         What::Meta(args) => meta::run(args, context),
         What::Parallel(args) => parallel::run(args, context),
+        What::Preload(args) => preload::run(args, context),
+        What::Preloaded(args) => preloaded::run(args, context),
         What::BareServer(args) => bare_server::run(args),
         What::Mounted(args) => mounted::run(args, context),
     }

@@ -4,8 +4,9 @@
 //! the mount also says which cluster is meant. Every other path is of this machine, except that
 //! commands which know no other place than the file system take it as inside.
 
-use std::fs;
 use std::path::{Component, Path, PathBuf};
+
+pub use pvfs_posix::mounts::{Mount, mounts};
 
 /// A path of a command line, understood.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -25,15 +26,6 @@ pub struct Inside {
     pub config: Option<PathBuf>,
 }
 
-/// A mounted file system of ours.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Mount {
-    /// Where it is mounted.
-    pub directory: PathBuf,
-    /// What it was mounted from: the absolute path of the cluster file.
-    pub source: String,
-}
-
 impl Place {
     /// Understands a path; relative ones start from `working`, an absolute path.
     pub fn of(text: &str, working: &Path, mounts: &[Mount]) -> Self {
@@ -43,7 +35,7 @@ impl Place {
         let path = plain(&working.join(text));
         let below = |mount: &&Mount| path.starts_with(&mount.directory);
         match mounts.iter().filter(below).max_by_key(|m| m.directory.as_os_str().len()) {
-            Some(mount) => Self::Inside(mount.inside(&path)),
+            Some(mount) => Self::Inside(inside(mount, &path)),
             None => Self::Local(text.into()),
         }
     }
@@ -57,36 +49,9 @@ impl Place {
     }
 }
 
-impl Mount {
-    fn inside(&self, path: &Path) -> Inside {
-        let rest =
-            path.strip_prefix(&self.directory).expect("the caller asked whether it is below");
-        let config = self.source.starts_with('/').then(|| self.source.clone().into());
-        Inside { path: rooted(rest), config }
-    }
-}
-
-/// The mounts of this machine, from /proc/self/mountinfo; none where it cannot be read.
-pub fn mounts() -> Vec<Mount> {
-    let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    text.lines().filter_map(parse_mount).collect()
-}
-
-/// A line of proc(5): `36 35 98:0 / /mnt rw,noatime master:1 - fuse.pvfs SOURCE rw,...`
-fn parse_mount(line: &str) -> Option<Mount> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut about = after.split(' ');
-    let (kind, source) = (about.next()?, about.next()?);
-    let directory = before.split(' ').nth(4)?;
-    matches!(kind, "fuse.pvfs" | "pvfs")
-        .then(|| Mount { directory: unescape(directory).into(), source: unescape(source) })
-}
-
-/// The kernel writes space, tab, newline and backslash as `\` and three octal digits.
-fn unescape(text: &str) -> String {
-    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
-        .iter()
-        .fold(text.to_owned(), |text, (code, plain)| text.replace(code, plain))
+fn inside(mount: &Mount, path: &Path) -> Inside {
+    let rest = path.strip_prefix(&mount.directory).expect("the caller asked whether it is below");
+    Inside { path: rooted(rest), config: mount.config() }
 }
 
 fn rooted(path: &Path) -> String {
@@ -132,15 +97,5 @@ mod tests {
         assert_eq!(of("/scratchy/x"), Place::Local("/scratchy/x".into()));
         assert_eq!(of("../../tmp"), Place::Local("../../tmp".into()));
         assert_eq!(of("/tmp/x").into_inside().path, "/tmp/x");
-    }
-
-    #[test]
-    fn mounts_are_read_as_the_kernel_writes_them() {
-        let line = r"36 35 0:98 / /mnt/my\040files rw,nosuid shared:1 - fuse.pvfs /etc/c.toml rw";
-        let expected = Mount { directory: "/mnt/my files".into(), source: "/etc/c.toml".into() };
-        assert_eq!(parse_mount(line), Some(expected));
-        for other in ["", "36 35 0:98 / / rw - ext4 /dev/sda rw", "- fuse.pvfs", " - fuse.pvfs x"] {
-            assert_eq!(parse_mount(other), None, "{other}");
-        }
     }
 }

@@ -15,9 +15,9 @@ use crate::cli::exit::{Exit, Failure};
 /// Run a program that sees the file system without a mount
 ///
 /// A library put before the C library answers the program's calls for paths below the prefix, and those of all
-/// programs it starts. The prefix is /pvfs unless said otherwise, here, in $PVFS_PREFIX or in /etc/pvfstab; it need
-/// not exist. Shared writable mappings are refused; programs that lie in the file system cannot be started from it;
-/// see pvfs check-binary for those that cannot be caught.
+/// programs it starts. The prefix is /pvfs unless said otherwise, here, in $PVFS_PREFIX, in /etc/pvfstab or in the
+/// cluster file; it need not exist. Shared writable mappings are refused; see pvfs check-binary for programs that
+/// cannot be caught.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -64,7 +64,8 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     Err(Failure::io(&format!("cannot run {name}"), &command.exec()))
 }
 
-fn usable(prefix: &Path) -> Result<&Path, Failure> {
+/// The prefix asked for, if it can be one.
+pub fn usable(prefix: &Path) -> Result<&Path, Failure> {
     if prefix.is_absolute() && prefix.parent().is_some() {
         return Ok(prefix);
     }
@@ -72,12 +73,13 @@ fn usable(prefix: &Path) -> Result<&Path, Failure> {
     Err(Failure::new(Exit::Usage, sentence))
 }
 
-fn absolute(path: &Path) -> PathBuf {
+/// A path as it is from anywhere.
+pub fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Ours first, then what was to be loaded anyway.
-fn preloaded(library: &Path) -> OsString {
+pub fn preloaded(library: &Path) -> OsString {
     let mut list = library.as_os_str().to_owned();
     if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
         list.push(":");
@@ -86,23 +88,40 @@ fn preloaded(library: &Path) -> OsString {
     list
 }
 
-/// The library: named by $PVFS_PRELOAD, else where it is installed or built beside this executable.
-fn library() -> Result<PathBuf, Failure> {
-    if let Some(named) = std::env::var_os("PVFS_PRELOAD") {
+/// The preload library.
+pub fn library() -> Result<PathBuf, Failure> {
+    installed(LIBRARY, "PVFS_PRELOAD")
+}
+
+/// A library of ours: named by the variable, else where it is installed or built beside this executable.
+pub fn installed(library: &str, variable: &str) -> Result<PathBuf, Failure> {
+    if let Some(named) = std::env::var_os(variable) {
         return Ok(named.into());
     }
     let own = std::env::current_exe().and_then(std::fs::canonicalize);
     let own = own.map_err(|error| Failure::io("cannot find this executable", &error))?;
     let beside = own.parent().unwrap_or(Path::new("/"));
-    let places = ["", "deps", "../lib/pvfs", "../lib", "../lib64/pvfs", "../lib64"];
-    let found = places.iter().map(|place| beside.join(place).join(LIBRARY)).find(|at| at.exists());
+    let found = PLACES.iter().map(|place| beside.join(place).join(library)).find(|at| at.exists());
     found.ok_or_else(|| {
         let sentence = format!(
-            "cannot find {LIBRARY} beside {}; install it there or in ../lib, or name it in $PVFS_PRELOAD",
+            "cannot find {library} beside {}; install it there or in ../lib, or name it in ${variable}",
             own.display()
         );
         Failure::new(Exit::Usage, sentence)
     })
 }
+
+/// Where libraries are, seen from the executable.
+const PLACES: &[&str] = &[
+    "",
+    "deps",
+    "../mpiio/lib",
+    "../mpiio/ompio",
+    "../lib/pvfs",
+    "../lib/pvfs/ompio",
+    "../lib",
+    "../lib64/pvfs",
+    "../lib64",
+];
 
 const LIBRARY: &str = "libpvfs_preload.so";

@@ -1,6 +1,5 @@
 //! Users without access to the key get their sessions from the agent, and only those it may vouch for.
 
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use pvfs_client::{Blocking, OpenFile, User, Wait, block_on};
@@ -9,23 +8,9 @@ use pvfs_wire::attr::Striping;
 use pvfs_wire::ops::{Lock, LockFamily, LockKind, OpenFlags, Target};
 use rustix::process::Signal;
 
+use crate::support::agent::Agent;
 use crate::support::setup::Setup;
-use crate::support::{PVFS, TestCluster, eventually, is_root};
-
-/// An agent, ended with the test.
-struct Agent(Child);
-
-impl Agent {
-    fn start(cluster: &TestCluster) -> Self {
-        let mut command = Command::new(PVFS);
-        command.arg("agent").arg("--config").arg(cluster.root().join("cluster.toml"));
-        let log = std::fs::File::create(cluster.root().join("log/agent.log")).unwrap();
-        let agent = Self(command.stdin(Stdio::null()).stderr(log).spawn().unwrap());
-        let socket = cluster.cluster().agent.socket;
-        eventually("the agent listens", Duration::from_secs(10), || socket.exists());
-        agent
-    }
-}
+use crate::support::{eventually, is_root};
 
 fn open_and_lock(user: &User<Blocking>) -> Result<OpenFile, Errno> {
     let name = Target::below(block_on(user.root()).unwrap(), "f");
@@ -78,13 +63,6 @@ fn an_agent_told_to_reload_goes_on_with_the_users_of_the_cluster_file() {
     std::thread::sleep(Duration::from_millis(500));
     std::fs::write(&file, text.replace("1000-2000", "1000-65534")).unwrap();
     cluster.shell_as_nobody("pvfs ls").succeeds();
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The conformance cases of `tests/posix`, on a mount and next to it on a plain directory, which shows that the
-//! cases are right. What differs must be exactly what [`DIFFERENT`] says.
+//! The conformance cases of `tests/posix` on a plain directory, which shows that the cases are right, on a mount, and
+//! through the preload library. Prints the table of what differs; that must be exactly what the lists here say.
 //!
 //! This is no collection of tests but one program: each case is a process of its own, and that process is this
 //! program again. An argument is a part of the names of the cases to be run.
@@ -7,24 +7,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod known;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use pvfs_conformance::{Table, cases, run_case_if_asked};
-use support::{TestCluster, can_mount};
-
-/// What a mount does otherwise, and why.
-const DIFFERENT: &[(&str, &str)] = &[
-    ("open/a_temporary_file_has_no_name_until_it_is_given_one", "fuser 0.18 knows no FUSE_TMPFILE"),
-    ("stat/statx_tells_the_birth_time", "fuser 0.18 knows no FUSE_STATX; pvfs stat tells it"),
-    ("space/a_hole_takes_none", "the manager does not know how many blocks a file takes"),
-    ("space/punching_gives_space_back", "the same; the iods do give it back"),
-];
-
-/// What a mount does otherwise now and then, and why.
-const AT_TIMES: &[(&str, &str)] = &[(
-    "random/and_also_while_they_close_and_open_it",
-    "an open drops the kernel's pages of a file that is written, and a page read again before a write that is on its way is old",
-)];
+use known::Known;
+use pvfs_conformance::{Place, Table, cases, run_case_if_asked};
+use support::agent::Agent;
+use support::setup::Setup;
+use support::{TestCluster, can_mount, preload_library};
 
 /// The first argument that is none of cargo test's own, nor the value of one.
 fn only() -> String {
@@ -41,33 +34,41 @@ fn only() -> String {
     String::new()
 }
 
+fn preloaded(cluster: &TestCluster) -> Place {
+    let variable = |name: &str, value: PathBuf| (OsString::from(name), value.into_os_string());
+    Place {
+        name: "through libpvfs_preload.so".into(),
+        directory: "/pvfs".into(),
+        environment: vec![
+            variable("LD_PRELOAD", preload_library()),
+            variable("PVFS_CONFIG", cluster.root().join("cluster.toml")),
+            variable("PVFS_PREFIX", "/pvfs".into()),
+        ],
+    }
+}
+
 fn main() -> ExitCode {
     run_case_if_asked();
     let only = only();
-    if !cases::all().any(|case| case.path().contains(&only)) || !can_mount() {
+    if !cases::all().any(|case| case.path().contains(&only)) {
         return ExitCode::SUCCESS;
     }
-    let cluster = TestCluster::start(4);
-    let directories = [cluster.scratch(), cluster.mount("mnt")];
-    let table = Table::run(&only, &directories);
+    // Users of the cases, who may not read the cluster key.
+    let cluster = Setup::of(4).with("uids", "[\"1-65534\"]").start();
+    let agent = Agent::start(&cluster);
+    let mut places = vec![(Place::from(cluster.scratch()), known::PLAIN)];
+    if can_mount() {
+        places.push((Place::from(cluster.mount("mnt")), known::MOUNT));
+    }
+    places.push((preloaded(&cluster), known::PRELOAD));
+    let (places, lists): (Vec<Place>, Vec<Known>) = places.into_iter().unzip();
+    let table = Table::run(&only, &places);
     print!("{table}");
-    let mut complaints = Vec::new();
-    for (case, why) in table.broken(0) {
-        complaints.push(format!("{case} is no case that a plain directory keeps: {why}"));
-    }
-    let broken = table.broken(1);
-    for (case, why) in &broken {
-        let known = DIFFERENT.iter().chain(AT_TIMES).any(|known| case.starts_with(known.0));
-        if !known {
-            complaints.push(format!("{case} is broken on the mount: {why}"));
-        }
-    }
-    for (case, why) in DIFFERENT.iter().filter(|known| known.0.contains(&only)) {
-        if !broken.iter().any(|(found, _)| found.starts_with(case)) {
-            complaints.push(format!("{case} is kept now; take it off the list ({why})"));
-        }
-    }
+    let complaints: Vec<String> = (0..places.len())
+        .flat_map(|index| lists[index].complaints(&only, &places[index].name, table.broken(index)))
+        .collect();
     complaints.iter().for_each(|complaint| eprintln!("{complaint}"));
+    drop(agent);
     drop(cluster);
     if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

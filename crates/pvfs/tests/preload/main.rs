@@ -5,13 +5,15 @@ mod support;
 
 mod failures;
 mod inheritance;
+mod languages;
+mod locks;
 mod programs;
 mod tools;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use support::{PVFS, TestCluster, text};
+use support::{PVFS, TestCluster, preload_library, text};
 
 /// Runs a line of bash in the file system; `$D` is a directory of its own there, and the working directory.
 pub fn inside(cluster: &TestCluster, name: &str, line: &str) -> Output {
@@ -26,16 +28,10 @@ pub fn command(cluster: &TestCluster) -> Command {
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", "120", PVFS, "run"]).stdin(Stdio::null());
     command.env("PVFS_CONFIG", cluster.root().join("cluster.toml"));
-    command.env("PVFS_PRELOAD", library()).env("S", cluster.scratch());
+    command.env("PVFS_PRELOAD", preload_library()).env("S", cluster.scratch());
     command.env_remove("PVFS_PREFIX").env("LC_ALL", "C");
     command.current_dir(cluster.scratch());
     command
-}
-
-fn library() -> PathBuf {
-    // Built with these tests, and so beside them.
-    let tests = std::env::current_exe().unwrap();
-    tests.parent().unwrap().join("libpvfs_preload.so")
 }
 
 fn outside(cluster: &TestCluster, name: &str, line: &str) -> Output {
@@ -74,7 +70,8 @@ pub fn compiled(cluster: &TestCluster, name: &str, source: &str) -> Option<PathB
     compile("gcc", &path, &program)
 }
 
-fn compile(compiler: &str, source: &Path, program: &Path) -> Option<PathBuf> {
+/// Compiles a C or C++ program; nothing where there is no such compiler.
+pub fn compile(compiler: &str, source: &Path, program: &Path) -> Option<PathBuf> {
     let output = Command::new(compiler)
         .args(["-O2", "-D_FORTIFY_SOURCE=2", "-D_GNU_SOURCE", "-pthread", "-Wall", "-o"])
         .args([program, source])

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unused_imports, reason = "each test file uses its part of this")]
 
+pub mod agent;
 pub mod cleanup;
 pub mod setup;
 pub mod shell;
@@ -20,6 +21,12 @@ pub use pvfs_conformance::wants::pattern;
 
 /// The executable under test.
 pub const PVFS: &str = env!("CARGO_BIN_EXE_pvfs");
+
+/// The preload library under test: built with these tests, and so beside them.
+pub fn preload_library() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    tests.parent().unwrap().join("libpvfs_preload.so")
+}
 
 /// A running file system.
 pub struct TestCluster {

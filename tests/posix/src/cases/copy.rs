@@ -15,6 +15,7 @@ cases! { "copy"
         descriptors_must_allow_it,
         changes_the_times_of_the_target,
         needs_regular_files,
+        needs_no_fifo,
     ]
     root []
 }
@@ -127,6 +128,10 @@ fn needs_regular_files() {
     let source = file("f", b"x");
     let directory = open(".", O_RDONLY, 0).unwrap();
     fails(copy_file_range((&directory, 0), (&source, 0), 1), Errno::EISDIR);
+}
+
+fn needs_no_fifo() {
+    let source = file("f", b"x");
     mkfifo("p", 0o644).unwrap();
     let pipe = open("p", O_RDWR | O_NONBLOCK, 0).unwrap();
     fails_with_any(copy_file_range((&pipe, 0), (&source, 0), 1), &[Errno::EINVAL, Errno::ESPIPE]);

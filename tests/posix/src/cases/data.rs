@@ -11,9 +11,11 @@ cases! { "data"
         reads_end_with_the_file,
         large_and_odd_transfers_come_out_whole,
         gathered_writes_are_one,
+        asynchronous_transfers_move_the_bytes_of_the_file,
         a_duplicate_shares_the_position,
         children_share_the_position,
         seeks_go_where_they_say,
+        a_fifo_has_no_position,
         a_write_beyond_the_largest_offset_is_efbig,
         sendfile_sends_a_part,
         a_done_write_is_seen_by_another_process,
@@ -76,6 +78,20 @@ fn large_and_odd_transfers_come_out_whole() {
     assert!(content("f")[..data.len()] == data);
 }
 
+fn asynchronous_transfers_move_the_bytes_of_the_file() {
+    let open_file = file("f", b"");
+    let data = pattern(300_000, 5);
+    assert_eq!(aio_write(&open_file, &data, 0), Ok(data.len()));
+    assert!(content("f") == data);
+    assert!(aio_read(&open_file, 100_000, 65_000).unwrap() == data[65_000..165_000]);
+    assert_eq!(aio_read(&open_file, 1000, 299_990).unwrap().len(), 10);
+    assert_eq!(lseek(&open_file, 0, SEEK_CUR), Ok(0), "the position stays");
+    assert_eq!(aio_write_two(&open_file, [(b"one", 10), (b"two", 300_000)]), Ok([3, 3]));
+    assert_eq!((pread(&open_file, 3, 10), content("f").len()), (Ok(b"one".to_vec()), 300_003));
+    let read_only = open("f", O_RDONLY, 0).unwrap();
+    assert_eq!(aio_write(&read_only, b"x", 0), Err(Errno::EBADF));
+}
+
 fn gathered_writes_are_one() {
     let open_file = file("f", b"");
     let pieces: Vec<Vec<u8>> = (0..20).map(|index| pattern(index * 997, index as u64)).collect();
@@ -111,6 +127,9 @@ fn seeks_go_where_they_say() {
     fails(lseek(&open_file, -1, SEEK_SET), Errno::EINVAL);
     fails(lseek(&open_file, 0, 99), Errno::EINVAL);
     assert_eq!(lseek(&open_file, 0, SEEK_CUR), Ok(107));
+}
+
+fn a_fifo_has_no_position() {
     mkfifo("p", 0o644).unwrap();
     fails(lseek(&open("p", O_RDONLY | O_NONBLOCK, 0).unwrap(), 0, SEEK_SET), Errno::ESPIPE);
 }

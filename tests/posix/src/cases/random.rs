@@ -1,5 +1,6 @@
 //! Random streams, a few seeds each; `PVFS_SEEDS` asks for more.
 
+use crate::chance::Chance;
 use crate::sys::*;
 use crate::wants::*;
 use crate::{stream, tree};
@@ -9,6 +10,7 @@ cases! { "random"
         a_file_is_an_array_of_bytes,
         a_file_is_an_array_of_bytes_to_several_processes_at_once,
         and_also_while_they_close_and_open_it,
+        what_one_has_written_it_reads_while_others_open_the_file_and_write_next_to_it,
         names_are_what_they_are_in_a_plain_directory,
     ]
     root []
@@ -53,6 +55,40 @@ fn several_processes(anew: bool) {
         assert_eq!(size("f"), 900_001);
     }
 }
+
+/// Writers share every page and own some bytes of each; others open the file and read all of it meanwhile.
+fn what_one_has_written_it_reads_while_others_open_the_file_and_write_next_to_it() {
+    let rounds = 100 * seeds().end();
+    drop(file("f", &[0; 16 * PAGE]));
+    let writers = (0..4).map(|writer| child(move || write_and_read_own(writer, rounds)));
+    let openers = (0..2).map(|_| child(move || (0..rounds).for_each(|_| read_anew())));
+    let all: Vec<Child> = writers.chain(openers).collect();
+    all.into_iter().for_each(Child::succeeds);
+}
+
+fn write_and_read_own(writer: usize, rounds: u64) {
+    let mut chance = Chance::new(writer as u64 + 1);
+    let mut own = open("f", O_RDWR, 0).unwrap();
+    for round in 0..rounds {
+        if chance.below(4) == 0 {
+            own = open("f", O_RDWR, 0).unwrap();
+        }
+        let at = (chance.below(16) * PAGE + writer * OWN) as i64;
+        let data = pattern(OWN, chance.number());
+        assert_eq!(pwrite(&own, &data, at), Ok(OWN));
+        assert!(pread(&own, OWN, at).unwrap() == data, "bytes at {at} in round {round}");
+    }
+}
+
+fn read_anew() {
+    let reader = open("f", O_RDWR, 0).unwrap();
+    assert_eq!(pread(&reader, 16 * PAGE, 0).unwrap().len(), 16 * PAGE);
+}
+
+const PAGE: usize = 4096;
+
+/// Bytes of each page that one writer owns.
+const OWN: usize = 500;
 
 fn names_are_what_they_are_in_a_plain_directory() {
     for seed in seeds() {

@@ -1,0 +1,74 @@
+//! Locks of open files belong to whoever shares the descriptor: over dup, fork and exec.
+
+use std::process::Command;
+
+use super::{compiled, same};
+use crate::support::TestCluster;
+
+#[test]
+fn scripts_lock_through_a_descriptor_that_they_keep() {
+    if Command::new("flock").arg("--version").output().is_err() {
+        return eprintln!("skipped: flock is not installed");
+    }
+    let cluster = TestCluster::start(2);
+    for line in [
+        // The program that takes it ends at once; the shell keeps the descriptor, and with it the lock.
+        "exec 9> l; flock 9; flock -n l echo never || echo busy; flock -u 9; flock -n l echo free",
+        "exec 9> l; flock -s 9; flock -ns l echo shared; flock -n l echo never || echo busy; exec 9>&-; flock -w 20 l echo free",
+        "exec 9> l; flock 9; (exec 9>&-; flock -n l echo never || echo busy); bash -c 'exec bash -c \"flock -n l echo never || echo still busy\"'",
+        // Who inherited it keeps it when the one who took it is gone.
+        "(exec 9> l; flock 9; exec bash -c 'read x < <(sleep 1; echo); exec sleep 2') & sleep 1; flock -n l echo never || echo busy; wait; flock -w 20 l echo free",
+        "for i in 1 2 3 4; do (exec 9> l; for j in 1 2 3 4 5; do flock 9; n=$(cat n 2> /dev/null); echo $((n + 1)) > n; flock -u 9; done) & done; wait; cat n",
+    ] {
+        same(&cluster, line);
+    }
+}
+
+#[test]
+fn locks_of_open_files_outlive_the_process_that_took_them() {
+    let cluster = TestCluster::start(2);
+    let source = r#"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define SAY(x) do { errno = 0; long r_ = (long)(x); printf("%s = %ld %s\n", #x, r_, r_ == -1 ? strerror(errno) : ""); fflush(stdout); } while (0)
+static int own(int f, int what, int start, int length, int wait) {
+    struct flock l = {.l_type = what, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+    return fcntl(f, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l);
+}
+static void caught(int s) { (void)s; }
+int main(int argc, char **argv) {
+    if (argc > 1) { /* executed, with descriptor 5 open and locked */
+        int g = open("f", O_RDWR);
+        SAY(own(g, F_WRLCK, 0, 10, 0)); SAY(own(5, F_WRLCK, 0, 20, 0)); SAY(own(g, F_WRLCK, 15, 1, 0)); SAY(own(5, F_UNLCK, 0, 0, 0)); SAY(own(g, F_WRLCK, 0, 10, 0));
+        return 0;
+    }
+    int f = open("f", O_RDWR | O_CREAT, 0666), g = open("f", O_RDWR), s;
+    /* taken by a child, kept by the parent */
+    if (!fork()) { SAY(own(f, F_WRLCK, 0, 10, 0)); _exit(0); }
+    wait(&s); SAY(own(g, F_RDLCK, 5, 1, 0)); SAY(own(g, F_WRLCK, 10, 5, 0)); SAY(own(f, F_UNLCK, 3, 2, 0)); SAY(own(g, F_WRLCK, 3, 2, 0)); SAY(own(f, F_WRLCK, 3, 1, 0));
+    /* taken by the parent, which closes; kept by the child until it ends */
+    int p[2], q[2]; pipe(p); pipe(q);
+    if (!fork()) { close(g); char c; read(p[0], &c, 1); write(q[1], "x", 1); read(p[0], &c, 1); _exit(0); }
+    close(f); char c; write(p[1], "x", 1); read(q[0], &c, 1);
+    SAY(own(g, F_WRLCK, 0, 1, 0)); write(p[1], "x", 1); wait(&s); SAY(own(g, F_WRLCK, 0, 1, 1));
+    /* a daemon: the parent ends at once */
+    own(g, F_UNLCK, 0, 0, 0); f = open("f", O_RDWR); SAY(flock(f, LOCK_EX)); int d = dup(f);
+    if (!fork()) { if (fork()) _exit(0); close(f); read(p[0], &c, 1); close(d); write(q[1], "x", 1); _exit(0); }
+    close(f); close(d); wait(&s); SAY(flock(g, LOCK_EX | LOCK_NB)); write(p[1], "x", 1); read(q[0], &c, 1); SAY(flock(g, LOCK_EX)); SAY(flock(g, LOCK_UN));
+    /* a wait ends with a signal, and with the lock */
+    f = open("f", O_RDWR); flock(f, LOCK_EX); struct sigaction a = {.sa_handler = caught}; sigaction(SIGALRM, &a, 0);
+    alarm(1); SAY(flock(g, LOCK_EX)); own(f, F_WRLCK, 0, 10, 0); alarm(1); SAY(own(g, F_WRLCK, 0, 1, 1)); alarm(0); sleep(1); /* who waited in vain keeps its place for a moment */
+    /* over exec */
+    dup2(f, 5); close(f); SAY(5); execl(argv[0], argv[0], "again", (char *)0); return 1;
+}
+"#;
+    if compiled(&cluster, "locker", source).is_some() {
+        same(&cluster, "$S/locker 2>&1; echo ended with $?");
+    }
+}
