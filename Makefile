@@ -2,14 +2,19 @@
 
 CARGO ?= cargo
 
-.PHONY: all build quickstart stop check test conformance bench clean
+.PHONY: all build install quickstart stop check test conformance mpi-suites bench clean
 
 all: build
 
-## build: the executable, optimised, at target/release/pvfs
+## build: the executable and the libraries for C programs and for preloading, optimised, in target/release
 build:
 	@scripts/prepare
-	$(CARGO) build --release --locked -p pvfs
+	$(CARGO) build --release --locked -p pvfs -p pvfs-preload -p pvfs-capi
+	@ln -sf libpvfs.so target/release/libpvfs.so.0 # the name that programs linked with it look for
+
+## install: what was built, with manual pages, completions and units; PREFIX is /usr/local unless said otherwise, DESTDIR is for packaging
+install:
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
 
 ## quickstart: builds, starts a file system on this machine, runs a real job on it, leaves it running
 quickstart: build
@@ -34,11 +39,16 @@ test:
 conformance:
 	@scripts/conformance
 
+## mpi-suites: the MPI-IO suites of ROMIO, MPICH, HDF5, PnetCDF and mpi4py over every front end (tests/mpiio); takes root, hours
+mpi-suites: build
+	@tests/mpiio/run $(ARGS)
+
 ## bench: the bars, next to the limits measured in the same run
 bench: build
 	target/release/pvfs bench io --quick
 	target/release/pvfs bench meta --quick
 	target/release/pvfs bench parallel --quick
+	target/release/pvfs bench preload --quick
 
 clean:
 	$(CARGO) clean

@@ -13,7 +13,7 @@ use crate::file::{
 use pvfs_layout::{FILE_SIZE_MAX, SLOTS_MAX, Scheme};
 use std::collections::HashSet;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
 
@@ -128,7 +128,22 @@ impl Checker<'_> {
             );
         }
         let uuid = table.uuid.map(|uuid| uuid.0);
-        Ok(Filesystem { name: table.name.into_inner(), id: table.id.into_inner(), uuid })
+        let prefix = table.prefix.map(|prefix| self.prefix(prefix)).transpose()?;
+        Ok(Filesystem { name: table.name.into_inner(), id: table.id.into_inner(), uuid, prefix })
+    }
+
+    /// An absolute path, not the root of all, with nothing in it that leads elsewhere.
+    fn prefix(&self, prefix: Spanned<PathBuf>) -> Checked<PathBuf> {
+        let path = prefix.get_ref();
+        let is_plain =
+            |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
+        if path.is_absolute() && path.parent().is_some() && path.components().all(is_plain) {
+            return Ok(prefix.into_inner());
+        }
+        let shown = path.display();
+        let sentence =
+            format!("\"{shown}\" cannot be the prefix; write an absolute path such as \"/pvfs\"");
+        self.refuse(&prefix, sentence)
     }
 
     fn mode(&self, mode: &Spanned<String>) -> Checked<SecurityMode> {

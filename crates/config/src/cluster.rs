@@ -54,6 +54,8 @@ pub struct Filesystem {
     pub id: u32,
     /// Tells it from others of the same name and id.
     pub uuid: Option<Uuid>,
+    /// Below which path programs see it without a mount, where neither they nor their node say otherwise.
+    pub prefix: Option<PathBuf>,
 }
 
 /// `[security]`

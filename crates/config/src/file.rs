@@ -47,6 +47,7 @@ pub(crate) struct FilesystemTable {
     pub name: Spanned<String>,
     pub id: Spanned<u32>,
     pub uuid: Option<FileUuid>,
+    pub prefix: Option<Spanned<PathBuf>>,
 }
 
 /// `[security]`

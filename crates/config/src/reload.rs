@@ -92,6 +92,7 @@ impl Reload {
         self.note("filesystem.name", &old.name, &new.name, Effect::Restart, RESTART_ALL);
         self.note("filesystem.id", &old.id, &new.id, Effect::Refused, IDENTITY);
         self.note("filesystem.uuid", &old.uuid, &new.uuid, Effect::Refused, IDENTITY);
+        self.note("filesystem.prefix", &old.prefix, &new.prefix, Effect::Live, "");
     }
 
     fn security(&mut self, old: &Security, new: &Security) {

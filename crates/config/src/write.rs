@@ -40,8 +40,11 @@ impl Text<'_> {
         f.write_str("\n[filesystem]\n")?;
         key(f, "name", &quote(&filesystem.name), "what users call it")?;
         key(f, "id", &filesystem.id, "part of every handle: never change it")?;
-        match filesystem.uuid {
-            Some(uuid) => key(f, "uuid", &quote(uuid), "tells it from others of the same id"),
+        if let Some(uuid) = filesystem.uuid {
+            key(f, "uuid", &quote(uuid), "tells it from others of the same id")?;
+        }
+        match &filesystem.prefix {
+            Some(prefix) => key(f, "prefix", &quote(prefix.display()), "where pvfs run shows it"),
             None => Ok(()),
         }
     }

@@ -144,6 +144,11 @@ fn values() {
         "4: id = 0 means no file system; write a number from 1 to 4294967295",
     );
     refuses("id = 1", "id = 1\nuuid = \"1\"", "5: \"1\" is not a uuid; write what uuidgen prints");
+    for prefix in ["pvfs", "/", "/a/../b", ""] {
+        let sentence = "cannot be the prefix; write an absolute path such as \"/pvfs\"";
+        let line = format!("id = 1\nprefix = \"{prefix}\"");
+        refuses("id = 1", &line, &format!("5: \"{prefix}\" {sentence}"));
+    }
     refuses(
         "\"scratch\"",
         "\"my files\"",

@@ -61,6 +61,7 @@ fn each_change_has_its_effect() {
         ("localhost:7003", "localhost:8003", "iod[2].listen", Restart),
         ("/io2\"", "/moved\"", "iod[2].store", Restart),
         ("localhost:7000", "localhost:8000", "manager[0].listen", Restart),
+        ("id = 1", "id = 1\nprefix = \"/scratch\"", "filesystem.prefix", Live),
         ("id = 1", "id = 2", "filesystem.id", Refused),
         ("\"io2\"", "\"io9\"", "iod[2].name", Refused),
         ("\"mgr0\"", "\"mgr9\"", "manager[0].name", Refused),
