@@ -30,6 +30,7 @@ const UNSAFE: &[&str] = &[
     "net/src/peer.rs",
     "net/src/socket.rs",
     "net/src/tray.rs",
+    "net/src/window.rs",
     "net/src/words.rs",
     "capi/src/ffi/",
     "fuse/src/flock.rs",

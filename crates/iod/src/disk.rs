@@ -13,11 +13,13 @@ mod conformance;
 mod format;
 mod local;
 mod memory;
+mod windows;
 
 use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use pvfs_net::window::FileWindow;
 use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
 use pvfs_wire::{Errno, Handle};
 
@@ -128,9 +130,33 @@ pub trait Object: Send + Sync {
         Err(Errno::EOPNOTSUPP)
     }
 
+    /// These bytes, all of which the object has, where they are in memory; nothing where they are not, or where
+    /// reading them is better. Nobody changes the object as long as they are looked at.
+    fn view(&self, _range: Range<u64>) -> Option<View> {
+        None
+    }
+
     /// The size alone, which may be known without asking.
     fn local_size(&self) -> Result<u64, Errno> {
         self.stat().map(|stat| stat.local_size)
+    }
+}
+
+/// Bytes of an object where they are in memory.
+pub struct View {
+    window: Arc<FileWindow>,
+    range: Range<u64>,
+}
+
+impl View {
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        self.window.bytes(&self.range)
+    }
+
+    /// Which they are.
+    pub fn range(&self) -> Range<u64> {
+        self.range.clone()
     }
 }
 

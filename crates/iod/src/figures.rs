@@ -30,6 +30,8 @@ figures! {
     read_hits,
     /// Reads that waited for the disk.
     read_misses,
+    /// Reads sent from where the file lies in memory, without a copy of it.
+    read_views,
     /// Requests handed to workers, for whatever reason.
     deferred,
     /// Requests answered EAGAIN because too many waited.

@@ -6,21 +6,22 @@
 //! correctness, and nothing is allocated or forgotten.
 //! A copy needs two: the one with the lower number first, so that no two copies wait for each other.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::sync::Arc;
 
+use parking_lot::{ArcRwLockReadGuard, RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pvfs_wire::{Errno, Handle};
 
 use crate::disk::Waiting;
 
 /// The locks of all objects.
 pub struct ObjectLocks {
-    locks: Box<[RwLock<()>]>,
+    locks: Box<[Arc<RwLock<()>>]>,
 }
 
 impl ObjectLocks {
     /// Unlocked.
     pub fn new() -> Self {
-        Self { locks: (0..LOCKS).map(|_| RwLock::new(())).collect() }
+        Self { locks: (0..LOCKS).map(|_| Arc::default()).collect() }
     }
 
     /// Keeps changes of the object out. EAGAIN when it is being changed and the caller cannot wait.
@@ -31,8 +32,17 @@ impl ObjectLocks {
     ) -> Result<RwLockReadGuard<'_, ()>, Errno> {
         let lock = self.lock_of(handle);
         match waiting {
-            Waiting::Allowed => Ok(lock.read().unwrap_or_else(PoisonError::into_inner)),
-            Waiting::Never => unless_held(lock.try_read()),
+            Waiting::Allowed => Ok(lock.read()),
+            Waiting::Never => lock.try_read().ok_or(Errno::EAGAIN),
+        }
+    }
+
+    /// The same, to be kept as long as a reply is on its way.
+    pub fn share_on(&self, handle: Handle, waiting: Waiting) -> Result<SharedLock, Errno> {
+        let lock = self.lock_of(handle);
+        match waiting {
+            Waiting::Allowed => Ok(lock.read_arc()),
+            Waiting::Never => lock.try_read_arc().ok_or(Errno::EAGAIN),
         }
     }
 
@@ -44,16 +54,16 @@ impl ObjectLocks {
     ) -> Result<RwLockWriteGuard<'_, ()>, Errno> {
         let lock = self.lock_of(handle);
         match waiting {
-            Waiting::Allowed => Ok(lock.write().unwrap_or_else(PoisonError::into_inner)),
-            Waiting::Never => unless_held(lock.try_write()),
+            Waiting::Allowed => Ok(lock.write()),
+            Waiting::Never => lock.try_write().ok_or(Errno::EAGAIN),
         }
     }
 
     /// Keeps changes of `source` out, and everyone out of `target`; the two may be the same. Waits.
     pub fn exclude_and_share(&self, target: Handle, source: Handle) -> Both<'_> {
         let (writes, reads) = (index(target), index(source));
-        let write = || self.locks[writes].write().unwrap_or_else(PoisonError::into_inner);
-        let read = || self.locks[reads].read().unwrap_or_else(PoisonError::into_inner);
+        let write = || self.locks[writes].write();
+        let read = || self.locks[reads].read();
         if writes == reads {
             return Both { _write: write(), _read: None };
         }
@@ -65,10 +75,13 @@ impl ObjectLocks {
         Both { _write: write(), _read: Some(first) }
     }
 
-    fn lock_of(&self, handle: Handle) -> &RwLock<()> {
+    fn lock_of(&self, handle: Handle) -> &Arc<RwLock<()>> {
         &self.locks[index(handle)]
     }
 }
+
+/// Changes of an object are kept out until this is dropped, by whatever thread.
+pub type SharedLock = ArcRwLockReadGuard<RawRwLock, ()>;
 
 /// The locks of two objects.
 pub struct Both<'a> {
@@ -84,15 +97,6 @@ fn index(handle: Handle) -> usize {
 pub fn spread(handle: Handle) -> u64 {
     let name = handle.object ^ u64::from(handle.generation) << 32 ^ u64::from(handle.fsid) << 48;
     name.wrapping_mul(GOLDEN_RATIO)
-}
-
-/// The lock guards no memory, so a panic of another holder leaves nothing half done in it.
-fn unless_held<G>(attempt: Result<G, TryLockError<G>>) -> Result<G, Errno> {
-    match attempt {
-        Ok(guard) => Ok(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => Err(Errno::EAGAIN),
-    }
 }
 
 /// Far more than threads that could contend.

@@ -58,7 +58,7 @@ impl Service for Giver {
             request.ticket.reply(Response {
                 status: OK,
                 body,
-                data,
+                data: data.map(Into::into),
                 files: Vec::new(),
                 leased_ms: 0,
             });

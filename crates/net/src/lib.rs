@@ -36,4 +36,5 @@ pub mod service;
 pub mod socket;
 pub mod stream;
 pub mod tray;
+pub mod window;
 pub mod words;

@@ -1,6 +1,7 @@
-//! Memory that processes of one node share: a sealed file of no name, mapped.
+//! Files in memory: those of no name that processes of one node share, and parts of others.
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::{NonNull, null_mut};
 
@@ -36,6 +37,34 @@ impl Mapping {
         Self::new(file, bytes, ProtFlags::READ)
     }
 
+    /// Part of a file, to be read; it begins at a page, and may reach beyond the end of the file, where
+    /// nobody must look.
+    pub fn of_file(file: impl AsFd, range: Range<u64>) -> io::Result<Self> {
+        let bytes = usize::try_from(range.end - range.start).unwrap_or(0);
+        Self::at(file, range.start, bytes, ProtFlags::READ)
+    }
+
+    /// Whether looking at these bytes of it waits for no disk.
+    #[allow(unsafe_code)]
+    pub fn is_resident(&self, range: Range<usize>) -> bool {
+        let first = range.start / PAGE_BYTES * PAGE_BYTES;
+        let mut start = first;
+        while start < range.end {
+            let mut pages = [0u8; PAGES_ASKED];
+            let bytes = (range.end - start).min(pages.len() * PAGE_BYTES);
+            // SAFETY: the range is inside of the mapping, and `pages` has a byte for each of its pages.
+            let told = unsafe {
+                libc::mincore(self.start.as_ptr().add(start).cast(), bytes, pages.as_mut_ptr())
+            };
+            let asked = &pages[..bytes.div_ceil(PAGE_BYTES)];
+            if told != 0 || asked.iter().any(|page| page & 1 == 0) {
+                return false;
+            }
+            start += bytes;
+        }
+        true
+    }
+
     /// Where it begins; page-aligned.
     pub fn start(&self) -> NonNull<u8> {
         self.start
@@ -46,10 +75,14 @@ impl Mapping {
         self.bytes
     }
 
-    #[allow(unsafe_code)]
     fn new(file: impl AsFd, bytes: usize, protection: ProtFlags) -> io::Result<Self> {
+        Self::at(file, 0, bytes, protection)
+    }
+
+    #[allow(unsafe_code)]
+    fn at(file: impl AsFd, offset: u64, bytes: usize, protection: ProtFlags) -> io::Result<Self> {
         // SAFETY: the kernel chooses a place where nothing is mapped.
-        let start = unsafe { mmap(null_mut(), bytes, protection, MapFlags::SHARED, file, 0)? };
+        let start = unsafe { mmap(null_mut(), bytes, protection, MapFlags::SHARED, file, offset)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, bytes })
     }
@@ -69,6 +102,12 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
 unsafe impl Sync for Mapping {}
+
+/// Pages of the smallest size there is; where they are larger, a neighbour is asked about too.
+const PAGE_BYTES: usize = 4096;
+
+/// Asked about at once: a megabyte.
+const PAGES_ASKED: usize = 256;
 
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 

@@ -4,6 +4,7 @@
 //! them over together, so that a manager can execute them as one group. A request is either answered in
 //! the round or later, from any thread, by its [`Ticket`].
 
+use std::io;
 use std::ops::{Deref, Range};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -121,6 +122,40 @@ impl Deref for KeptData {
     }
 }
 
+/// File data of a reply.
+pub enum Data {
+    /// In a buffer of the daemon.
+    Buffered(Buffer),
+    /// Somewhere else, to be sent from there.
+    Lent(Box<dyn Lent>),
+}
+
+/// Data that somebody keeps as they are until they are sent. Others may have to wait for that, so what a client
+/// does not take at once is copied.
+pub trait Lent: Send {
+    /// The data.
+    fn bytes(&self) -> &[u8];
+
+    /// The data in a buffer; the error when they cannot be had any more.
+    fn copy(&self) -> io::Result<Buffer>;
+}
+
+impl Deref for Data {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Buffered(buffer) => buffer,
+            Self::Lent(lent) => lent.bytes(),
+        }
+    }
+}
+
+impl From<Buffer> for Data {
+    fn from(buffer: Buffer) -> Self {
+        Self::Buffered(buffer)
+    }
+}
+
 /// An answer on its way out.
 pub struct Response {
     /// Zero or an error number.
@@ -128,7 +163,7 @@ pub struct Response {
     /// The operation's reply record; empty with an error.
     pub body: Vec<u8>,
     /// File data.
-    pub data: Option<Buffer>,
+    pub data: Option<Data>,
     /// Descriptors, for a process of this node; see [`Peer::shares_node`].
     pub files: Vec<OwnedFd>,
     /// How long what it tells may be cached; 0 not at all.
@@ -147,8 +182,8 @@ impl Response {
     }
 
     /// Success, with a reply record and data.
-    pub fn with_data<O: Operation>(reply: &O::Reply, data: Buffer) -> Self {
-        Self { data: Some(data), ..Self::done::<O>(reply) }
+    pub fn with_data<O: Operation>(reply: &O::Reply, data: impl Into<Data>) -> Self {
+        Self { data: Some(data.into()), ..Self::done::<O>(reply) }
     }
 
     /// Success, with a reply record and descriptors.

@@ -27,7 +27,8 @@ use rustix::io::ReadWriteFlags;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use super::boot::Boot;
-use super::{Disk, FormatError, Object, StoreName, Waiting, copy_bytes, format};
+use super::windows::{Slot, Windows};
+use super::{Disk, FormatError, Object, StoreName, View, Waiting, copy_bytes, format};
 use crate::lock::spread;
 use crate::recent::Recent;
 
@@ -55,6 +56,7 @@ struct Store {
     lost: Mutex<HashSet<Handle>>,
     /// Directories of objects whose own names are on stable storage; 65,536 at most.
     reachable: Mutex<HashSet<String>>,
+    windows: Windows,
     boot: Boot,
     _locked: File,
 }
@@ -69,6 +71,7 @@ struct LocalObject {
     size: AtomicU64,
     /// Whether its name is known to be on stable storage.
     name_synced: AtomicBool,
+    window: Arc<Slot>,
 }
 
 impl LocalDisk {
@@ -248,6 +251,7 @@ impl Store {
             closed_dirty: Mutex::default(),
             lost: Mutex::default(),
             reachable: Mutex::default(),
+            windows: Windows::new(),
             boot,
             _locked: locked,
         })
@@ -328,7 +332,8 @@ impl Store {
 impl LocalObject {
     fn new(store: Arc<Store>, handle: Handle, file: OwnedFd) -> Self {
         let [dirty, name_synced] = [false, false].map(AtomicBool::new);
-        Self { store, handle, file, dirty, size: AtomicU64::new(UNKNOWN), name_synced }
+        let (size, window) = (AtomicU64::new(UNKNOWN), Arc::default());
+        Self { store, handle, file, dirty, size, name_synced, window }
     }
 
     fn will_close(&self) {
@@ -407,6 +412,13 @@ impl LocalObject {
             self.name_synced.store(true, Relaxed);
         }
         Ok(())
+    }
+}
+
+impl Drop for LocalObject {
+    /// Whoever else remembers the window does not keep the file in use.
+    fn drop(&mut self) {
+        self.window.close();
     }
 }
 
@@ -523,6 +535,14 @@ impl Object for LocalObject {
         sys::open(again, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(errno)
     }
 
+    fn view(&self, range: Range<u64>) -> Option<View> {
+        if range.end - range.start < VIEWED_BYTES_MIN {
+            return None;
+        }
+        let window = self.store.windows.find((self.handle, &self.file), &self.window, &range)?;
+        window.is_in_memory(&range).then_some(View { window, range })
+    }
+
     fn local_size(&self) -> Result<u64, Errno> {
         match self.size.load(Relaxed) {
             UNKNOWN => {
@@ -607,6 +627,9 @@ const FILE: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW)
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Of a size: larger than any file.
 const UNKNOWN: u64 = u64::MAX;
+/// Below, one copy more costs less than asking what is in memory.
+const VIEWED_BYTES_MIN: u64 = 32 << 10;
+
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// So that reactors and workers rarely meet at one.
 const SHARDS: usize = 16;

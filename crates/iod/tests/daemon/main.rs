@@ -12,3 +12,4 @@ mod malformed;
 mod objects;
 mod orders;
 mod trouble;
+mod views;

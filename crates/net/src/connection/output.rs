@@ -8,8 +8,7 @@ use pvfs_wire::header::checksum;
 use pvfs_wire::{HEADER_BYTES, Header};
 
 use super::input::is_temporary;
-use crate::buffer::Buffer;
-use crate::service::Response;
+use crate::service::{Data, Response};
 use crate::stream::Stream;
 
 /// The sending half of a connection.
@@ -24,7 +23,7 @@ pub struct Output {
 struct Reply {
     header: [u8; HEADER_BYTES],
     body: Vec<u8>,
-    data: Option<Buffer>,
+    data: Option<Data>,
     /// Handed over with the first byte.
     files: Vec<OwnedFd>,
 }
@@ -63,13 +62,16 @@ impl Output {
         self.queue.is_empty()
     }
 
-    /// Sends as much as the stream takes; returns how much that was.
+    /// Sends as much as the stream takes; returns how much that was. What is lent and was not taken is in
+    /// buffers then.
     pub fn flush(&mut self, stream: &mut impl Stream) -> io::Result<usize> {
         let mut total = 0;
         while !self.queue.is_empty() {
             let (offered, sent) = match self.send_once(stream) {
                 Ok(counts) => counts,
                 Err(error) if is_temporary(&error) => break,
+                // What is lent is there no more, and a copy of it says why.
+                Err(error) if is_bad_address(&error) && self.give_back()? > 0 => continue,
                 Err(error) => return Err(error),
             };
             total += sent;
@@ -79,7 +81,20 @@ impl Output {
                 break;
             }
         }
+        self.give_back()?;
         Ok(total)
+    }
+
+    /// Copies what is lent, so that whoever lends it waits no longer; returns how many replies that were.
+    fn give_back(&mut self) -> io::Result<usize> {
+        let mut count = 0;
+        for reply in &mut self.queue {
+            if let Some(Data::Lent(lent)) = &reply.data {
+                reply.data = Some(lent.copy()?.into());
+                count += 1;
+            }
+        }
+        Ok(count)
     }
 
     fn send_once(&mut self, stream: &mut impl Stream) -> io::Result<(usize, usize)> {
@@ -138,13 +153,20 @@ impl Output {
     }
 }
 
+fn is_bad_address(error: &io::Error) -> bool {
+    rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::FAULT)
+}
+
 /// Pieces in one send: some thirty replies, which is plenty to share a system call.
 const SLICES_MAX: usize = 96;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buffer::Buffer;
+    use crate::service::Lent;
     use std::io::IoSliceMut;
+    use std::sync::Arc;
 
     /// Takes at most `room` bytes per send, and every other time nothing.
     struct Narrow {
@@ -170,10 +192,30 @@ mod tests {
         fn shutdown(&mut self) {}
     }
 
+    /// Is lent as long as its holder is held twice.
+    struct Borrowed {
+        bytes: Vec<u8>,
+        _holder: Arc<()>,
+    }
+
+    impl Lent for Borrowed {
+        fn bytes(&self) -> &[u8] {
+            &self.bytes
+        }
+        fn copy(&self) -> io::Result<Buffer> {
+            let mut copy = Buffer::unpooled(self.bytes.len());
+            copy.copy_from_slice(&self.bytes);
+            Ok(copy)
+        }
+    }
+
     fn response(number: usize) -> Response {
         let mut data = Buffer::unpooled(number * 7);
         data.fill(number as u8);
-        let data = (!number.is_multiple_of(3)).then_some(data);
+        let data = (!number.is_multiple_of(3)).then(|| match number % 2 {
+            0 => Data::Buffered(data),
+            _ => Data::Lent(Box::new(Borrowed { bytes: data.to_vec(), _holder: Arc::new(()) })),
+        });
         Response {
             status: pvfs_wire::OK,
             body: vec![number as u8; number % 5],
@@ -204,5 +246,26 @@ mod tests {
             assert!(narrow.taken == wide.taken, "room {room}");
             assert_eq!(output.queued_bytes(), 0);
         }
+    }
+
+    #[test]
+    fn nothing_stays_lent_for_a_client_that_does_not_take_it() {
+        let holder = Arc::new(());
+        let mut output = Output::default();
+        for number in 0..3 {
+            let bytes = vec![number; 100];
+            let data = Data::Lent(Box::new(Borrowed { bytes, _holder: holder.clone() }));
+            let header = Header::request(1, u64::from(number)).reply(pvfs_wire::OK);
+            let response = Response { data: Some(data), ..Response::encoded(Vec::new()) };
+            output.push(header, response, false);
+        }
+        assert_eq!(Arc::strong_count(&holder), 4);
+        let mut narrow = Narrow { taken: Vec::new(), room: 200, calls: 0 };
+        output.flush(&mut narrow).unwrap();
+        assert_eq!(Arc::strong_count(&holder), 1);
+        while !output.is_empty() {
+            output.flush(&mut narrow).unwrap();
+        }
+        assert!(narrow.taken.ends_with(&[2; 100]) && narrow.taken.len() == 3 * 164);
     }
 }

@@ -71,7 +71,7 @@ impl Echo {
                 request.ticket.reply(Response {
                     status: OK,
                     body,
-                    data: Some(data),
+                    data: Some(data.into()),
                     files: Vec::new(),
                     leased_ms: 0,
                 });
@@ -87,7 +87,7 @@ impl Echo {
                     ticket.reply(Response {
                         status: OK,
                         body,
-                        data: Some(copy),
+                        data: Some(copy.into()),
                         files: Vec::new(),
                         leased_ms: 0,
                     });
@@ -99,7 +99,7 @@ impl Echo {
                 request.ticket.reply(Response {
                     status: OK,
                     body: Vec::new(),
-                    data,
+                    data: data.map(Into::into),
                     files: Vec::new(),
                     leased_ms: 0,
                 });
