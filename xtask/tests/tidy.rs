@@ -10,7 +10,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("layout", &[]),
     ("config", &["layout"]),
     ("wire", &["layout"]),
-    ("net", &["config", "wire"]),
+    ("net", &["config", "layout", "wire"]),
     ("mgr", &["layout", "net", "wire"]),
     ("iod", &["layout", "net", "wire"]),
     ("client", &["config", "layout", "net", "wire"]),

@@ -16,6 +16,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pvfs_layout::sieve::{self, Runs};
 use pvfs_net::buffer::{Buffer, Pool};
 use pvfs_net::service::{Data, Lent};
 use pvfs_wire::ops::{Allocation, ObjectStat};
@@ -132,7 +133,7 @@ impl Engine {
             ));
         }
         let mut data = self.pool.take(bytes);
-        self.judge(handle, "read", fill(&*object, plan, local_size, &mut data, waiting))?;
+        self.judge(handle, "read", self.fill(&*object, plan, local_size, &mut data, waiting))?;
         self.figures.read_bytes.add(bytes as u64);
         Ok((data.into(), local_size))
     }
@@ -150,12 +151,7 @@ impl Engine {
         client.check_present()?;
         self.written.store(true, SeqCst);
         let object = self.find_or_create(handle)?;
-        let mut rest = data;
-        for extent in plan.extents() {
-            let (piece, others) = rest.split_at(extent.bytes as usize);
-            self.judge(handle, "write", object.write_at(extent.local, piece))?;
-            rest = others;
-        }
+        self.judge(handle, "write", self.store(&*object, plan, data, waiting))?;
         self.figures.written_bytes.add(data.len() as u64);
         self.judge(handle, "stat", object.local_size())
     }
@@ -335,6 +331,80 @@ impl Engine {
         })
     }
 
+    /// Reads the pieces, those that lie close together at once.
+    fn fill(
+        &self,
+        object: &dyn Object,
+        plan: &Plan,
+        local_size: u64,
+        data: &mut [u8],
+        waiting: Waiting,
+    ) -> Result<(), Errno> {
+        let (mut runs, mut run) = (Runs::new(plan.ranges()), Vec::new());
+        let mut rest = data;
+        while runs.next_into(&mut run) {
+            let span = sieve::span(&run);
+            if run.len() == 1 {
+                let bytes = rest.len().min((span.end - span.start) as usize);
+                let piece = rest.split_off_mut(..bytes).expect("so many are left");
+                read_held(object, span.start, piece, local_size, waiting)?;
+                continue;
+            }
+            let mut all = self.pool.take((span.end - span.start) as usize);
+            read_held(object, span.start, &mut all, local_size, waiting)?;
+            for range in &run {
+                let bytes = rest.len().min((range.end - range.start) as usize);
+                let piece = rest.split_off_mut(..bytes).expect("so many are left");
+                piece.copy_from_slice(&all[(range.start - span.start) as usize..][..bytes]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the pieces, those that lie close together at once, with what is between them as it was. Nobody else writes
+    /// meanwhile, and whoever reads by loan sees the same bytes there before and after.
+    fn store(
+        &self,
+        object: &dyn Object,
+        plan: &Plan,
+        data: &[u8],
+        waiting: Waiting,
+    ) -> Result<(), Errno> {
+        let (mut runs, mut run) = (Runs::new(plan.ranges()), Vec::new());
+        let mut rest = data;
+        while runs.next_into(&mut run) {
+            let span = sieve::span(&run);
+            let pieces = run.iter().map(|range| {
+                let (piece, others) = rest.split_at((range.end - range.start) as usize);
+                rest = others;
+                (range.start, piece)
+            });
+            if run.len() == 1 {
+                for (local, piece) in pieces {
+                    object.write_at(local, piece)?;
+                }
+                continue;
+            }
+            let mut all = self.pool.take((span.end - span.start) as usize);
+            match read_held(object, span.start, &mut all, object.local_size()?, waiting) {
+                Ok(()) => {
+                    for (local, piece) in pieces {
+                        all[(local - span.start) as usize..][..piece.len()].copy_from_slice(piece);
+                    }
+                    object.write_at(span.start, &all)?;
+                }
+                // Beginning anew by a worker would show others a part of the request.
+                Err(Errno::EAGAIN) => {
+                    for (local, piece) in pieces {
+                        object.write_at(local, piece)?;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     fn find_or_create(&self, handle: Handle) -> Result<Arc<dyn Object>, Errno> {
         let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
         match found {
@@ -408,32 +478,26 @@ fn blank(object: &dyn Object, range: Range<u64>) -> Result<(), Errno> {
     }
 }
 
-/// Reads the pieces one after the other; what lies beyond the end is zeros. A piece that ends early would
+/// Reads bytes of an object of this size; what lies beyond the end is zeros. A read that ends early would
 /// have to be waited for, for the caller knows the object's size and keeps others from changing it.
-fn fill(
+fn read_held(
     object: &dyn Object,
-    plan: &Plan,
+    local: u64,
+    into: &mut [u8],
     local_size: u64,
-    data: &mut [u8],
     waiting: Waiting,
 ) -> Result<(), Errno> {
-    let mut rest = data;
-    for extent in plan.extents() {
-        let (piece, others) = rest.split_at_mut(rest.len().min(extent.bytes as usize));
-        rest = others;
-        let held = piece.len().min(extent.held_bytes(local_size) as usize);
-        let (held, beyond) = piece.split_at_mut(held);
-        beyond.fill(0);
-        if held.is_empty() {
-            continue;
-        }
-        match object.read_at(extent.local, held, waiting)? {
-            count if count == held.len() => {}
-            _ if waiting == Waiting::Never => return Err(Errno::EAGAIN),
-            _ => return Err(Errno::EIO),
-        }
+    let held = into.len().min(local_size.saturating_sub(local) as usize);
+    let (held, beyond) = into.split_at_mut(held);
+    beyond.fill(0);
+    if held.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    match object.read_at(local, held, waiting)? {
+        count if count == held.len() => Ok(()),
+        _ if waiting == Waiting::Never => Err(Errno::EAGAIN),
+        _ => Err(Errno::EIO),
+    }
 }
 
 /// Capabilities live ten minutes; this many removals are remembered, some four megabytes.

@@ -61,6 +61,11 @@ impl Plan {
         &self.extents
     }
 
+    /// The same as ranges of the object.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> {
+        self.extents.iter().map(|extent| extent.local..extent.local + extent.bytes)
+    }
+
     /// How many bytes travel when no end of file is in the way.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes

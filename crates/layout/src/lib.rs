@@ -6,6 +6,7 @@
 //!   from which the list is made.
 //! - [`Regions`] describes a noncontiguous access in a few words, however many blocks it has.
 //! - [`Intersection`] and [`StreamPieces`] are where the two meet: what one slot holds of an access.
+//! - [`sieve`] says which pieces are better moved together.
 //!
 //! Offsets are in the file, locals are on an iod; all are bytes. Nothing here does I/O, and no
 //! argument can make it panic or overflow: parameters are refused when a value is made.
@@ -30,6 +31,7 @@ pub mod intersect;
 mod join;
 pub mod placement;
 pub mod region;
+pub mod sieve;
 
 pub use decode::DecodeError;
 pub use distribution::{

@@ -14,6 +14,7 @@ use std::io::IoSliceMut;
 use std::ops::Range;
 use std::sync::Arc;
 
+use pvfs_layout::sieve::{self, Runs};
 use rustix::io::ReadWriteFlags;
 
 use crate::runtime::{Instant, KeptFile};
@@ -82,31 +83,74 @@ impl Loan {
         if !self.is_good(now) {
             return None;
         }
-        let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
-        let mut slices = into.iter_mut();
-        let mut room: &mut [u8] = &mut [];
+        let (mut runs, mut run) = (Runs::new(ranges), Vec::new());
+        let (mut target, mut scratch) = (Scatter::new(into), Vec::new());
         // Where a read came up short: the object must end there, or something is not in memory.
         let mut end_seen = u64::MAX;
-        for mut range in ranges {
-            while range.start < range.end {
-                if room.is_empty() {
-                    room = slices.next()?;
-                    continue;
+        while runs.next_into(&mut run) {
+            let Range { mut start, end } = sieve::span(&run);
+            if run.len() > 1 {
+                scratch.resize((end - start) as usize, 0);
+                end_seen = end_seen.min(self.read_piece(start, &mut scratch)?);
+                for range in &run {
+                    let inside = (range.start - start) as usize..(range.end - start) as usize;
+                    target.put(&scratch[inside])?;
                 }
-                let wanted = (range.end - range.start).min(room.len() as u64) as usize;
-                let (piece, rest) = std::mem::take(&mut room).split_at_mut(wanted);
-                let pieces = &mut [IoSliceMut::new(piece)];
-                let bytes = rustix::io::preadv2(&self.file, pieces, range.start, flags).ok()?;
-                if bytes < wanted {
-                    piece[bytes..].fill(0);
-                    end_seen = end_seen.min(range.start + bytes as u64);
-                }
-                room = rest;
-                range.start += wanted as u64;
+                continue;
+            }
+            while start < end {
+                let piece = target.next((end - start) as usize)?;
+                end_seen = end_seen.min(self.read_piece(start, piece)?);
+                start += piece.len() as u64;
             }
         }
         let local_size = rustix::fs::fstat(&self.file).ok()?.st_size as u64;
         (local_size <= end_seen && self.is_good(now)).then_some(local_size)
+    }
+
+    /// Fills a piece, with zeros where the object ends before; returns where that was.
+    fn read_piece(&self, start: u64, piece: &mut [u8]) -> Option<u64> {
+        let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
+        let pieces = &mut [IoSliceMut::new(piece)];
+        let bytes = rustix::io::preadv2(&self.file, pieces, start, flags).ok()?;
+        if bytes == piece.len() {
+            return Some(u64::MAX);
+        }
+        piece[bytes..].fill(0);
+        Some(start + bytes as u64)
+    }
+}
+
+/// Pieces of memory, filled one after the other.
+struct Scatter<'a, 'b> {
+    slices: std::slice::IterMut<'a, &'b mut [u8]>,
+    room: &'a mut [u8],
+}
+
+impl<'a, 'b> Scatter<'a, 'b> {
+    fn new(slices: &'a mut [&'b mut [u8]]) -> Self {
+        Self { slices: slices.iter_mut(), room: &mut [] }
+    }
+
+    /// The next bytes of memory, at most so many; nothing when there are none.
+    fn next(&mut self, bytes_max: usize) -> Option<&'a mut [u8]> {
+        while self.room.is_empty() {
+            self.room = self.slices.next()?;
+        }
+        let bytes = bytes_max.min(self.room.len());
+        let (piece, rest) = std::mem::take(&mut self.room).split_at_mut(bytes);
+        self.room = rest;
+        Some(piece)
+    }
+
+    fn put(&mut self, mut bytes: &[u8]) -> Option<()> {
+        while !bytes.is_empty() {
+            let piece = self.next(bytes.len())?;
+            let (here, rest) = bytes.split_at(piece.len());
+            piece.copy_from_slice(here);
+            bytes = rest;
+        }
+        Some(())
     }
 }
 
