@@ -16,7 +16,7 @@
 //! use pvfs_posix::{At, Process, Settings};
 //! use rustix::fs::OFlags;
 //!
-//! let process = Process::new(Settings { prefix: b"/pvfs".to_vec(), config: None });
+//! let process = Process::new(Settings { prefix: b"/pvfs".to_vec(), also: None, config: None });
 //! let fd = process.open(At::Working, b"/pvfs/hello", OFlags::CREATE | OFlags::RDWR, 0o644)?;
 //! process.write(fd, b"hello")?;
 //! process.close(fd)?;

@@ -27,7 +27,11 @@ pub enum At {
 
 /// The path under which the file system appears: absolute, without a slash at its end.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Prefix(Vec<u8>);
+pub struct Prefix {
+    path: Vec<u8>,
+    /// Another path that means the same.
+    also: Option<Vec<u8>>,
+}
 
 /// A path below a directory of ours.
 #[derive(Clone, Debug)]
@@ -52,21 +56,28 @@ pub(crate) struct Walked {
 impl Prefix {
     /// From a path as a user writes it.
     pub fn new(path: &[u8]) -> Self {
-        let plain = plain(path);
-        let end = plain.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
-        Self(plain[..end].to_vec())
+        Self { path: without_slash(path), also: None }
+    }
+
+    /// The same under another path as well.
+    #[must_use]
+    pub fn and(self, also: Option<&[u8]>) -> Self {
+        Self { also: also.map(without_slash), ..self }
     }
 
     /// As text of a path.
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.path
     }
 
     /// What is left of a path below the prefix, with its slash; by its text alone.
     #[inline]
     pub fn below<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
-        let rest = path.strip_prefix(self.0.as_slice())?;
-        (rest.is_empty() || rest[0] == b'/').then_some(rest)
+        let below = |prefix: &[u8]| {
+            let rest = path.strip_prefix(prefix)?;
+            (rest.is_empty() || rest[0] == b'/').then_some(rest)
+        };
+        below(&self.path).or_else(|| below(self.also.as_ref()?))
     }
 
     /// Whether an absolute path leads below the prefix, by its text. The usual path is told by one comparison.
@@ -77,8 +88,14 @@ impl Prefix {
 
     /// The absolute path of one below the prefix.
     pub fn join(&self, below: &[u8]) -> Vec<u8> {
-        [self.0.as_slice(), below].concat()
+        [self.path.as_slice(), below].concat()
     }
+}
+
+fn without_slash(path: &[u8]) -> Vec<u8> {
+    let plain = plain(path);
+    let end = plain.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+    plain[..end].to_vec()
 }
 
 impl Spot {

@@ -44,7 +44,7 @@ impl Process {
     /// Contacts nobody yet.
     pub fn new(settings: Settings) -> Self {
         Self {
-            prefix: Prefix::new(&settings.prefix),
+            prefix: Prefix::new(&settings.prefix).and(settings.also.as_deref()),
             settings,
             working: RwLock::new(None),
             umask: AtomicU32::new(UNKNOWN),

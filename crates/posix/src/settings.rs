@@ -8,7 +8,7 @@
 //! /etc/pvfs/cluster.toml  /scratch  pvfs  defaults  0  0
 //! ```
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,8 @@ use crate::mounts::{Mount, mounts};
 pub struct Settings {
     /// The path under which the file system appears.
     pub prefix: Vec<u8>,
+    /// Another one, which is no path of this node.
+    pub also: Option<Vec<u8>>,
     /// The cluster file; found in the usual places when absent.
     pub config: Option<PathBuf>,
 }
@@ -30,9 +32,13 @@ impl Settings {
         Named::of_process().or_default(prefix_of_cluster)
     }
 
-    /// The like; where neither names a prefix, that is where the file system is mounted.
+    /// The like; where neither names a prefix, that is where the file system is mounted, and as well the one of nodes
+    /// without a mount, unless there is something of that name here.
     pub fn of_process_or_mount() -> Self {
-        Named::of_process().or_mount(&mounts(), prefix_of_cluster)
+        let settings = Named::of_process().or_mount(&mounts(), prefix_of_cluster);
+        let is_absent =
+            |path: &Vec<u8>| Path::new(OsStr::from_bytes(path)).symlink_metadata().is_err();
+        Self { also: settings.also.filter(is_absent), ..settings }
     }
 }
 
@@ -61,7 +67,8 @@ impl Named {
 
     fn or_default(self, of_cluster: impl FnOnce(Option<&Path>) -> Option<Vec<u8>>) -> Settings {
         let prefix = self.prefix.or_else(|| of_cluster(self.config.as_deref()));
-        Settings { prefix: prefix.unwrap_or_else(|| PREFIX.to_vec()), config: self.config }
+        let prefix = prefix.unwrap_or_else(|| PREFIX.to_vec());
+        Settings { prefix, also: None, config: self.config }
     }
 
     fn or_mount(
@@ -76,8 +83,10 @@ impl Named {
         };
         match mounts.iter().find(fits) {
             Some(mount) if self.prefix.is_none() => {
+                let config = self.config.clone().or_else(|| mount.config());
+                let elsewhere = self.or_default(of_cluster).prefix;
                 let prefix = mount.directory.as_os_str().as_bytes().to_vec();
-                Settings { prefix, config: self.config.or_else(|| mount.config()) }
+                Settings { prefix, also: Some(elsewhere), config }
             }
             _ => self.or_default(of_cluster),
         }
@@ -102,7 +111,7 @@ fn parse_line(line: &[u8]) -> Option<Named> {
     if source.starts_with(b"#") || kind != b"pvfs" || !is_usable(prefix) {
         return None;
     }
-    let config = Path::new(std::ffi::OsStr::from_bytes(source));
+    let config = Path::new(OsStr::from_bytes(source));
     let config = config.is_absolute().then(|| config.to_owned());
     Some(Named { prefix: Some(prefix.to_vec()), config })
 }
@@ -129,7 +138,11 @@ mod tests {
     use super::*;
 
     fn settings(prefix: &str, config: Option<&str>) -> Settings {
-        Settings { prefix: prefix.into(), config: config.map(PathBuf::from) }
+        Settings { prefix: prefix.into(), also: None, config: config.map(PathBuf::from) }
+    }
+
+    fn mounted(prefix: &str, config: &str) -> Settings {
+        Settings { also: Some(b"/pvfs".to_vec()), ..settings(prefix, Some(config)) }
     }
 
     #[test]
@@ -157,8 +170,8 @@ mod tests {
             let prefix = prefix.map(|prefix| prefix.as_bytes().to_vec());
             Named { prefix, config: config.map(PathBuf::from) }.or_mount(&mounts, |_| None)
         };
-        assert_eq!(of(None, None), settings("/mnt/a", Some("/a.toml")));
-        assert_eq!(of(None, Some("/b.toml")), settings("/mnt/b", Some("/b.toml")));
+        assert_eq!(of(None, None), mounted("/mnt/a", "/a.toml"));
+        assert_eq!(of(None, Some("/b.toml")), mounted("/mnt/b", "/b.toml"));
         assert_eq!(of(None, Some("/c.toml")), settings("/pvfs", Some("/c.toml")));
         assert_eq!(of(Some("/pvfs"), None), settings("/pvfs", None));
         assert_eq!(Named::default().or_mount(&[], |_| None), settings("/pvfs", None));

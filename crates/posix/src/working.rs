@@ -142,7 +142,7 @@ mod tests {
     use crate::settings::Settings;
 
     fn process() -> Process {
-        Process::new(Settings { prefix: b"/pvfs".to_vec(), config: None })
+        Process::new(Settings { prefix: b"/pvfs".to_vec(), also: None, config: None })
     }
 
     #[test]

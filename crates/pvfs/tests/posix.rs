@@ -13,7 +13,7 @@ use support::{TestCluster, pattern};
 
 fn process(cluster: &TestCluster) -> Process {
     let config = Some(cluster.root().join("cluster.toml"));
-    let process = Process::new(Settings { prefix: b"/pvfs".to_vec(), config });
+    let process = Process::new(Settings { prefix: b"/pvfs".to_vec(), also: None, config });
     process.note_umask(0o022);
     process
 }

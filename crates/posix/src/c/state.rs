@@ -63,7 +63,7 @@ pub fn begin(settings: impl FnOnce() -> Settings, working: Option<&str>) {
     mark_memory();
     // Until the prefix is known no path is ours, so that finding it out cannot wait for itself.
     let settings = SETTINGS.get_or_init(settings);
-    let _ = PREFIX.set(Prefix::new(&settings.prefix));
+    let _ = PREFIX.set(Prefix::new(&settings.prefix).and(settings.also.as_deref()));
     OWNER.store(own_pid(), Ordering::Relaxed);
     // SAFETY: the handlers are functions that live as long as the library, which is never unloaded.
     unsafe { libc::pthread_atfork(Some(forking), Some(has_forked), Some(forked)) };

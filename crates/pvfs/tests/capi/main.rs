@@ -6,6 +6,7 @@ mod support;
 
 mod documented;
 mod examples;
+mod mounted;
 mod queue;
 mod refused;
 
