@@ -31,7 +31,7 @@ impl Process {
         if flags.contains(OFlags::APPEND) || flags.contains(OFlags::PATH) {
             return Err(Errno::EINVAL.into());
         }
-        let (mode, umask, wire) = (mode & 0o7777, self.umask(), wire_flags(flags));
+        let (mode, umask, wire) = (mode & 0o7777, self.umask_of(flags), wire_flags(flags));
         let opened = self.reach(at, path, follows(flags), |user, spot| {
             let user = user.masked(umask);
             block_on(user.openg(spot.target(), wire, mode, striping.clone(), group))

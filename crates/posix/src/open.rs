@@ -37,7 +37,7 @@ impl Process {
         if flags.contains(OFlags::PATH) {
             return self.open_path(at, path, flags);
         }
-        let (mode, umask) = (mode & 0o7777, self.umask());
+        let (mode, umask) = (mode & 0o7777, self.umask_of(flags));
         let wire = wire_flags(flags);
         let (attr, file, user, below) = self.reach(at, path, follows(flags), |user, spot| {
             let masked = user.masked(umask);

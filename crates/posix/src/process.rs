@@ -10,6 +10,7 @@ use pvfs_client::{Filesystem, Options, User, View, block_on};
 use pvfs_config::Cluster;
 use pvfs_wire::token::SessionRights;
 use pvfs_wire::{Errno, Handle};
+use rustix::fs::OFlags;
 
 use crate::description::{Description, Own};
 use crate::errno::{Reach, Stop};
@@ -80,12 +81,18 @@ impl Process {
         Ok(block_on(user.root())?)
     }
 
-    /// The process changed its umask.
+    /// What the umask is. Who says so once says every change too.
     pub fn note_umask(&self, umask: u32) {
         self.umask.store(umask & 0o777, Ordering::Relaxed);
     }
 
-    /// What is taken off the permissions of new objects. The kernel tells only by setting it, or in /proc.
+    /// What is taken off the permissions of objects that an open makes.
+    pub(crate) fn umask_of(&self, flags: OFlags) -> u32 {
+        if flags.contains(OFlags::CREATE) { self.umask() } else { 0 }
+    }
+
+    /// What is taken off the permissions of new objects. The kernel tells only by setting it, which other threads would
+    /// see, or in /proc; what it told is old when the program calls umask(2) and nobody notes it.
     pub(crate) fn umask(&self) -> u32 {
         let known = self.umask.load(Ordering::Relaxed);
         if known != UNKNOWN {
@@ -94,8 +101,7 @@ impl Process {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
         let umask = line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
-        self.note_umask(umask.unwrap_or(0o022));
-        self.umask.load(Ordering::Relaxed)
+        umask.unwrap_or(0o022)
     }
 
     /// Puts a new description behind a descriptor of its own.

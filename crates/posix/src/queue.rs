@@ -197,7 +197,7 @@ impl Queue {
         }
         let plain = process.user_for(at, path)?;
         let spot = process.spot(&plain, at, path)?;
-        let user = plain.beside(self.together()?).masked(process.umask());
+        let user = plain.beside(self.together()?).masked(process.umask_of(flags));
         let path = path.to_vec();
         Ok(self.operations.submit(async move {
             let (wire, mode_bits) = (wire_flags(flags), mode & 0o7777);

@@ -33,6 +33,13 @@ unsafe extern "C" fn begin(_count: c_int, _arguments: Texts, environment: Texts)
     let _ = catch_unwind(|| {
         let working = std::env::var(state::WORKING_VARIABLE).ok();
         state::begin(Settings::of_process, working.as_deref());
+        // Every change of it comes through us from now on; that it is nothing for a moment is seen by no other thread.
+        let umask = rustix::process::umask(rustix::fs::Mode::empty());
+        rustix::process::umask(umask);
+        let _ = state::with(|process| {
+            process.note_umask(umask.bits());
+            Ok(())
+        });
         crate::calls::stdio::follow_descriptors();
     });
 }
