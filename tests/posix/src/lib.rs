@@ -7,6 +7,7 @@
 //!   tree.rs     random operations on names, held against a plain directory
 //!   wants.rs    what cases say: expectations, other users, things made in passing
 //!   sys.rs      the system calls
+//!   library.rs  another library than the C library to make them through, and what it lacks
 //! ```
 //!
 //! The same cases run on a plain local directory, which shows that they are right, and on whatever else is to
@@ -16,6 +17,8 @@
 
 pub mod cases;
 pub mod chance;
+pub mod library;
+mod listing;
 pub mod runner;
 pub mod stream;
 pub mod sys;

@@ -3,6 +3,8 @@
 //! ```text
 //! pvfs-conformance [--only TEXT] [--list] DIRECTORY...
 //! ```
+//!
+//! With `PVFS_CASE_LIBRARY` in the environment the cases make their calls through that library: see [`pvfs_conformance::library`].
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
 //! Runs cases, each in a process and a directory of its own, and tells how they went.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Case, cases};
+use crate::{Case, cases, library};
 
 /// How a case went.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -21,6 +21,8 @@ pub enum Outcome {
     Kept,
     /// It takes root, which we are not.
     Skipped,
+    /// The library of the place does not have this call.
+    SetAside(String),
     /// Otherwise; what it said.
     Broken(String),
 }
@@ -55,7 +57,7 @@ pub fn run_case_if_asked() {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, flag, path, directory] = &arguments[..] else { return };
     if flag == CLEAR_FLAG {
-        let cleared = fs::remove_dir_all(directory);
+        let cleared = crate::sys::clear(directory);
         std::process::exit(i32::from(cleared.is_err()));
     }
     if flag != CASE_FLAG {
@@ -66,15 +68,11 @@ pub fn run_case_if_asked() {
         std::process::exit(2);
     };
     crate::sys::umask(0o022);
-    let entered = fs::create_dir(directory)
-        .and_then(|()| fs::set_permissions(directory, PermissionsExt::from_mode(0o755)))
-        .and_then(|()| std::env::set_current_dir(directory));
-    if let Err(error) = entered {
-        eprintln!("{directory} cannot be made and entered: {error}");
+    if let Err(errno) = crate::sys::enter(directory) {
+        eprintln!("{directory} cannot be made and entered: {errno}");
         std::process::exit(2);
     }
-    (case.run)();
-    std::process::exit(0);
+    std::process::exit(library::status(std::panic::catch_unwind(case.run)));
 }
 
 impl Table {
@@ -108,13 +106,22 @@ impl Table {
         self.rows.iter().filter_map(broken).collect()
     }
 
+    /// The cases that are set aside in the place of this position, each with the call that it lacks there.
+    pub fn set_aside(&self, place: usize) -> Vec<(String, String)> {
+        let aside = |(case, outcomes): &(Case, Vec<Outcome>)| match &outcomes[place] {
+            Outcome::SetAside(call) => Some((case.path(), call.clone())),
+            _ => None,
+        };
+        self.rows.iter().filter_map(aside).collect()
+    }
+
     /// Whether every case that could be run is kept everywhere.
     pub fn is_all_kept(&self) -> bool {
         (0..self.places.len()).all(|place| self.broken(place).is_empty())
     }
 }
 
-/// Counts by area, then every case that is broken somewhere.
+/// Counts by area, then every case that is broken somewhere, then those set aside, by the call that they lack.
 impl fmt::Display for Table {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, place) in self.places.iter().enumerate() {
@@ -128,7 +135,11 @@ impl fmt::Display for Table {
             for index in 0..self.places.len() {
                 let kept = rows().filter(|(_, went)| went[index] == Outcome::Kept).count();
                 let broken = rows().filter(|(_, went)| is_broken(&went[index])).count();
+                let aside = rows().filter(|(_, went)| is_set_aside(&went[index])).count();
                 write!(out, "   [{}] {kept:>3} kept {broken:>3} broken", index + 1)?;
+                if !self.set_aside(index).is_empty() {
+                    write!(out, " {aside:>3} aside")?;
+                }
             }
             writeln!(out)?;
         }
@@ -139,8 +150,22 @@ impl fmt::Display for Table {
                 }
             }
         }
+        for index in 0..self.places.len() {
+            let mut lacking: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for (case, call) in self.set_aside(index) {
+                lacking.entry(call).or_default().push(case);
+            }
+            for (call, cases) in lacking {
+                let (count, cases) = (cases.len(), cases.join(", "));
+                writeln!(out, "[{}] set aside for want of {call}: {count}: {cases}", index + 1)?;
+            }
+        }
         Ok(())
     }
+}
+
+fn is_set_aside(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::SetAside(_))
 }
 
 fn is_broken(outcome: &Outcome) -> bool {
@@ -151,7 +176,8 @@ fn run(case: &Case, place: &Place) -> Outcome {
     if case.needs_root && !nix::unistd::geteuid().is_root() {
         return Outcome::Skipped;
     }
-    let own = place.directory.join(format!("case-{}-{}", std::process::id(), case.name));
+    let name = format!("case-{}-{}-{}", std::process::id(), case.area, case.name);
+    let own = place.directory.join(name);
     let outcome = run_in(case, place, &own);
     if let Ok(mut clearing) = myself(CLEAR_FLAG, case, place, &own).and_then(|mut it| it.spawn()) {
         wait(&mut clearing);
@@ -187,6 +213,10 @@ fn run_in(case: &Case, place: &Place, own: &Path) -> Outcome {
     let _ = fs::remove_file(&said);
     match status {
         Some(status) if status.success() => Outcome::Kept,
+        Some(status) if status.code() == Some(library::SET_ASIDE_STATUS) => {
+            let call = words.lines().find_map(|line| line.strip_prefix(library::SET_ASIDE));
+            Outcome::SetAside(call.expect("it says for want of what").to_owned())
+        }
         Some(status) => Outcome::Broken(format!("{} ({status})", in_short(&words))),
         None => Outcome::Broken(format!("{} (not over in {:?})", in_short(&words), limit())),
     }

@@ -10,7 +10,6 @@
 //! when a mount that caches promises to see what others did.
 
 use std::ops::Range;
-use std::os::fd::OwnedFd;
 
 use crate::chance::Chance;
 use crate::sys::{self, *};
@@ -21,7 +20,7 @@ pub struct Stream<'a> {
     /// Which of them it is open by.
     current: usize,
     chance: Chance,
-    file: OwnedFd,
+    file: File,
     model: Vec<u8>,
     /// What was done lately, to be told when an answer is wrong.
     story: Vec<String>,

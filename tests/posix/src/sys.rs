@@ -1,13 +1,20 @@
-//! The system calls of the cases, through libc so that a preloaded library may take them.
+//! The system calls of the cases, through libc so that a preloaded library may take them, or through the library that
+//! the environment names.
 //!
 //! Each is what its man page says: the error is the number, the rest is the value. Nothing is retried.
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_int};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::mem::{self, MaybeUninit};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::process::Command;
 use std::ptr;
+use std::sync::OnceLock;
+
+use crate::library;
+use crate::listing::Listing;
 
 pub use libc::{
     AT_EMPTY_PATH, AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW,
@@ -23,47 +30,114 @@ pub use nix::errno::Errno;
 /// What a call says.
 pub type Result<T> = std::result::Result<T, Errno>;
 
-/// Calls libc; the number is the error when the call returns -1.
+/// Calls a function that has to do with files, of the library or of libc; the number is the error when the call returns
+/// -1. What stands behind a semicolon are the further arguments of a variadic function.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
+        let of_c: unsafe extern "C" fn($(any!($argument)),*) -> _ = libc::$function;
+        let function = chosen(stringify!($function), of_c);
         // SAFETY: every pointer among the arguments is to a live value of this stack frame or of the caller's
         // borrow, its length is passed beside it, and the call keeps none of them.
+        Errno::result(unsafe { function($($argument),*) })
+    }};
+    ($function:ident($($argument:expr),*; $($further:expr),*)) => {{
+        let of_c: unsafe extern "C" fn($(any!($argument)),*, ...) -> _ = libc::$function;
+        let function = chosen(stringify!($function), of_c);
+        // SAFETY: as above.
+        Errno::result(unsafe { function($($argument),*, $($further),*) })
+    }};
+}
+
+/// The type of an argument, to be inferred.
+macro_rules! any {
+    ($argument:expr) => {
+        _
+    };
+}
+
+/// Calls a function of libc that is about this process or about memory, whoever keeps the files.
+macro_rules! own_call {
+    ($function:ident($($argument:expr),* $(,)?)) => {{
+        // SAFETY: as for `call`.
         Errno::result(unsafe { libc::$function($($argument),*) })
     }};
 }
 
-fn c(path: &str) -> CString {
-    CString::new(path).expect("a path of a case has no zero byte")
+/// The function that a case calls by this name: that of C, or the library's of the same type.
+fn chosen<F: Copy>(name: &str, of_c: F) -> F {
+    let Some(handle) = opened_library() else { return of_c };
+    let symbol = CString::new(format!("{}{name}", library::PREFIX)).expect("a name of C");
+    // SAFETY: the library is open for ever, and the name is a live string.
+    let found = unsafe { libc::dlsym(handle as *mut c_void, symbol.as_ptr()) };
+    if found.is_null() {
+        library::set_aside(name);
+    }
+    assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
+    // SAFETY: F is a pointer to a function, as `call` has it; the library declares its own like the C library's.
+    unsafe { mem::transmute_copy(&found) }
 }
 
-fn owned(number: c_int) -> OwnedFd {
-    // SAFETY: the kernel has just given us this descriptor, and nobody else knows of it.
-    unsafe { OwnedFd::from_raw_fd(number) }
+/// The handle of the library that the environment names.
+fn opened_library() -> Option<usize> {
+    static OPENED: OnceLock<Option<usize>> = OnceLock::new();
+    *OPENED.get_or_init(|| {
+        let path = CString::new(library::named()?.as_bytes()).expect("from the environment");
+        // SAFETY: the path is a live string; what the library does when it is loaded is its own matter.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        assert!(!handle.is_null(), "{path:?} cannot be loaded");
+        Some(handle as usize)
+    })
+}
+
+/// A path.
+fn c(path: &str) -> CString {
+    text(&library::whole(path))
+}
+
+/// What is no path: the name of an attribute, the target of a symlink.
+fn text(text: &str) -> CString {
+    CString::new(text).expect("a text of a case has no zero byte")
+}
+
+/// A descriptor, closed in the end by whom it was opened by.
+#[derive(Debug)]
+pub struct File(RawFd);
+
+impl AsRawFd for File {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = call!(close(self.0));
+    }
 }
 
 /// open(2)
-pub fn open(path: &str, flags: c_int, mode: u32) -> Result<OwnedFd> {
-    call!(open(c(path).as_ptr(), flags | O_CLOEXEC, mode)).map(owned)
+pub fn open(path: &str, flags: c_int, mode: u32) -> Result<File> {
+    call!(open(c(path).as_ptr(), flags | O_CLOEXEC; mode)).map(File)
 }
 
 /// openat(2)
-pub fn openat(directory: &OwnedFd, path: &str, flags: c_int, mode: u32) -> Result<OwnedFd> {
-    call!(openat(directory.as_raw_fd(), c(path).as_ptr(), flags | O_CLOEXEC, mode)).map(owned)
+pub fn openat(directory: &File, path: &str, flags: c_int, mode: u32) -> Result<File> {
+    call!(openat(directory.as_raw_fd(), c(path).as_ptr(), flags | O_CLOEXEC; mode)).map(File)
 }
 
 /// close(2), whose error counts.
-pub fn close(file: OwnedFd) -> Result<()> {
-    use std::os::fd::IntoRawFd;
-    call!(close(file.into_raw_fd())).map(drop)
+pub fn close(file: File) -> Result<()> {
+    let number = mem::ManuallyDrop::new(file).0;
+    call!(close(number)).map(drop)
 }
 
 /// dup(2)
-pub fn dup(file: &OwnedFd) -> Result<OwnedFd> {
-    call!(dup(file.as_raw_fd())).map(owned)
+pub fn dup(file: &File) -> Result<File> {
+    call!(dup(file.as_raw_fd())).map(File)
 }
 
 /// read(2)
-pub fn read(file: &OwnedFd, bytes: usize) -> Result<Vec<u8>> {
+pub fn read(file: &File, bytes: usize) -> Result<Vec<u8>> {
     let mut into = vec![0; bytes];
     let count = call!(read(file.as_raw_fd(), into.as_mut_ptr().cast(), bytes))?;
     into.truncate(count as usize);
@@ -71,7 +145,7 @@ pub fn read(file: &OwnedFd, bytes: usize) -> Result<Vec<u8>> {
 }
 
 /// pread(2)
-pub fn pread(file: &OwnedFd, bytes: usize, offset: i64) -> Result<Vec<u8>> {
+pub fn pread(file: &File, bytes: usize, offset: i64) -> Result<Vec<u8>> {
     let mut into = vec![0; bytes];
     let count = call!(pread(file.as_raw_fd(), into.as_mut_ptr().cast(), bytes, offset))?;
     into.truncate(count as usize);
@@ -79,18 +153,18 @@ pub fn pread(file: &OwnedFd, bytes: usize, offset: i64) -> Result<Vec<u8>> {
 }
 
 /// write(2)
-pub fn write(file: &OwnedFd, data: &[u8]) -> Result<usize> {
+pub fn write(file: &File, data: &[u8]) -> Result<usize> {
     call!(write(file.as_raw_fd(), data.as_ptr().cast(), data.len())).map(|count| count as usize)
 }
 
 /// pwrite(2)
-pub fn pwrite(file: &OwnedFd, data: &[u8], offset: i64) -> Result<usize> {
+pub fn pwrite(file: &File, data: &[u8], offset: i64) -> Result<usize> {
     call!(pwrite(file.as_raw_fd(), data.as_ptr().cast(), data.len(), offset))
         .map(|count| count as usize)
 }
 
 /// aio_read(3), and the wait for it
-pub fn aio_read(file: &OwnedFd, bytes: usize, offset: i64) -> Result<Vec<u8>> {
+pub fn aio_read(file: &File, bytes: usize, offset: i64) -> Result<Vec<u8>> {
     let mut into = vec![0; bytes];
     let mut control = asked(file, into.as_mut_ptr(), bytes, offset);
     call!(aio_read(&mut control))?;
@@ -99,14 +173,14 @@ pub fn aio_read(file: &OwnedFd, bytes: usize, offset: i64) -> Result<Vec<u8>> {
 }
 
 /// aio_write(3), and the wait for it
-pub fn aio_write(file: &OwnedFd, data: &[u8], offset: i64) -> Result<usize> {
+pub fn aio_write(file: &File, data: &[u8], offset: i64) -> Result<usize> {
     let mut control = asked(file, data.as_ptr().cast_mut(), data.len(), offset);
     call!(aio_write(&mut control))?;
     outcome(&mut control)
 }
 
 /// Two writes by one lio_listio(3) that waits for both.
-pub fn aio_write_two(file: &OwnedFd, writes: [(&[u8], i64); 2]) -> Result<[usize; 2]> {
+pub fn aio_write_two(file: &File, writes: [(&[u8], i64); 2]) -> Result<[usize; 2]> {
     let mut controls = writes.map(|(data, offset)| {
         let mut control = asked(file, data.as_ptr().cast_mut(), data.len(), offset);
         control.aio_lio_opcode = libc::LIO_WRITE;
@@ -118,7 +192,7 @@ pub fn aio_write_two(file: &OwnedFd, writes: [(&[u8], i64); 2]) -> Result<[usize
     Ok([outcome(first)?, outcome(second)?])
 }
 
-fn asked(file: &OwnedFd, memory: *mut u8, bytes: usize, offset: i64) -> libc::aiocb {
+fn asked(file: &File, memory: *mut u8, bytes: usize, offset: i64) -> libc::aiocb {
     // SAFETY: zeros are a value of this type.
     let mut control: libc::aiocb = unsafe { MaybeUninit::zeroed().assume_init() };
     control.aio_fildes = file.as_raw_fd();
@@ -140,7 +214,7 @@ fn outcome(control: &mut libc::aiocb) -> Result<usize> {
 }
 
 /// writev(2)
-pub fn writev(file: &OwnedFd, pieces: &[&[u8]]) -> Result<usize> {
+pub fn writev(file: &File, pieces: &[&[u8]]) -> Result<usize> {
     let pieces: Vec<libc::iovec> = pieces
         .iter()
         .map(|piece| libc::iovec { iov_base: piece.as_ptr() as *mut _, iov_len: piece.len() })
@@ -150,7 +224,7 @@ pub fn writev(file: &OwnedFd, pieces: &[&[u8]]) -> Result<usize> {
 }
 
 /// lseek(2)
-pub fn lseek(file: &OwnedFd, offset: i64, whence: c_int) -> Result<i64> {
+pub fn lseek(file: &File, offset: i64, whence: c_int) -> Result<i64> {
     call!(lseek(file.as_raw_fd(), offset, whence))
 }
 
@@ -160,27 +234,28 @@ pub fn truncate(path: &str, size: i64) -> Result<()> {
 }
 
 /// ftruncate(2)
-pub fn ftruncate(file: &OwnedFd, size: i64) -> Result<()> {
+pub fn ftruncate(file: &File, size: i64) -> Result<()> {
     call!(ftruncate(file.as_raw_fd(), size)).map(drop)
 }
 
 /// fsync(2)
-pub fn fsync(file: &OwnedFd) -> Result<()> {
+pub fn fsync(file: &File) -> Result<()> {
     call!(fsync(file.as_raw_fd())).map(drop)
 }
 
 /// fdatasync(2)
-pub fn fdatasync(file: &OwnedFd) -> Result<()> {
+pub fn fdatasync(file: &File) -> Result<()> {
     call!(fdatasync(file.as_raw_fd())).map(drop)
 }
 
 /// fallocate(2)
-pub fn fallocate(file: &OwnedFd, mode: c_int, offset: i64, bytes: i64) -> Result<()> {
+pub fn fallocate(file: &File, mode: c_int, offset: i64, bytes: i64) -> Result<()> {
     call!(fallocate(file.as_raw_fd(), mode, offset, bytes)).map(drop)
 }
 
 /// posix_fallocate(3)
-pub fn posix_fallocate(file: &OwnedFd, offset: i64, bytes: i64) -> Result<()> {
+pub fn posix_fallocate(file: &File, offset: i64, bytes: i64) -> Result<()> {
+    library::lacks("posix_fallocate");
     // SAFETY: no pointers.
     match unsafe { libc::posix_fallocate(file.as_raw_fd(), offset, bytes) } {
         0 => Ok(()),
@@ -189,7 +264,7 @@ pub fn posix_fallocate(file: &OwnedFd, offset: i64, bytes: i64) -> Result<()> {
 }
 
 /// copy_file_range(2) with explicit offsets.
-pub fn copy_file_range(from: (&OwnedFd, i64), to: (&OwnedFd, i64), bytes: usize) -> Result<usize> {
+pub fn copy_file_range(from: (&File, i64), to: (&File, i64), bytes: usize) -> Result<usize> {
     let (mut source, mut target) = (from.1, to.1);
     let (source, target): (*mut i64, *mut i64) = (&mut source, &mut target);
     call!(copy_file_range(from.0.as_raw_fd(), source, to.0.as_raw_fd(), target, bytes, 0))
@@ -197,20 +272,20 @@ pub fn copy_file_range(from: (&OwnedFd, i64), to: (&OwnedFd, i64), bytes: usize)
 }
 
 /// sendfile(2) from an explicit offset.
-pub fn sendfile(from: (&OwnedFd, i64), to: &OwnedFd, bytes: usize) -> Result<usize> {
+pub fn sendfile(from: (&File, i64), to: &File, bytes: usize) -> Result<usize> {
     let mut offset = from.1;
     call!(sendfile(to.as_raw_fd(), from.0.as_raw_fd(), &mut offset, bytes))
         .map(|count| count as usize)
 }
 
 /// fcntl(2) with F_GETFL.
-pub fn status_flags(file: &OwnedFd) -> Result<c_int> {
-    call!(fcntl(file.as_raw_fd(), libc::F_GETFL))
+pub fn status_flags(file: &File) -> Result<c_int> {
+    call!(fcntl(file.as_raw_fd(), libc::F_GETFL; 0))
 }
 
 /// fcntl(2) with F_SETFL.
-pub fn set_status_flags(file: &OwnedFd, flags: c_int) -> Result<()> {
-    call!(fcntl(file.as_raw_fd(), libc::F_SETFL, flags)).map(drop)
+pub fn set_status_flags(file: &File, flags: c_int) -> Result<()> {
+    call!(fcntl(file.as_raw_fd(), libc::F_SETFL; flags)).map(drop)
 }
 
 /// mkdir(2)
@@ -229,7 +304,7 @@ pub fn unlink(path: &str) -> Result<()> {
 }
 
 /// unlinkat(2)
-pub fn unlinkat(directory: &OwnedFd, path: &str, flags: c_int) -> Result<()> {
+pub fn unlinkat(directory: &File, path: &str, flags: c_int) -> Result<()> {
     call!(unlinkat(directory.as_raw_fd(), c(path).as_ptr(), flags)).map(drop)
 }
 
@@ -244,14 +319,14 @@ pub fn linkat(old: &str, new: &str, flags: c_int) -> Result<()> {
 }
 
 /// linkat(2) of an open file.
-pub fn link_open(file: &OwnedFd, new: &str) -> Result<()> {
+pub fn link_open(file: &File, new: &str) -> Result<()> {
     call!(linkat(file.as_raw_fd(), c("").as_ptr(), AT_FDCWD, c(new).as_ptr(), AT_EMPTY_PATH))
         .map(drop)
 }
 
 /// symlink(2)
 pub fn symlink(target: &str, path: &str) -> Result<()> {
-    call!(symlink(c(target).as_ptr(), c(path).as_ptr())).map(drop)
+    call!(symlink(text(target).as_ptr(), c(path).as_ptr())).map(drop)
 }
 
 /// readlink(2)
@@ -278,7 +353,7 @@ pub fn chmod(path: &str, mode: u32) -> Result<()> {
 }
 
 /// fchmod(2)
-pub fn fchmod(file: &OwnedFd, mode: u32) -> Result<()> {
+pub fn fchmod(file: &File, mode: u32) -> Result<()> {
     call!(fchmod(file.as_raw_fd(), mode)).map(drop)
 }
 
@@ -293,7 +368,7 @@ pub fn lchown(path: &str, uid: u32, gid: u32) -> Result<()> {
 }
 
 /// fchown(2)
-pub fn fchown(file: &OwnedFd, uid: u32, gid: u32) -> Result<()> {
+pub fn fchown(file: &File, uid: u32, gid: u32) -> Result<()> {
     call!(fchown(file.as_raw_fd(), uid, gid)).map(drop)
 }
 
@@ -313,15 +388,16 @@ pub fn device(major: u32, minor: u32) -> u64 {
 }
 
 /// A listening socket of this name.
-pub fn bind(path: &str) -> Result<OwnedFd> {
+pub fn bind(path: &str) -> Result<File> {
+    library::lacks("bind");
     // SAFETY: an address of zeros is a valid value of this plain structure.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
     address.sun_family = libc::AF_UNIX as u16;
     for (into, from) in address.sun_path.iter_mut().zip(path.bytes()) {
         *into = from as _;
     }
-    let socket = call!(socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0))?;
-    let socket = owned(socket);
+    let socket = own_call!(socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0))?;
+    let socket = File(socket);
     let bytes = size_of::<libc::sockaddr_un>() as u32;
     call!(bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), bytes))?;
     call!(listen(socket.as_raw_fd(), 1))?;
@@ -346,7 +422,7 @@ pub fn lstat(path: &str) -> Result<Stat> {
 }
 
 /// fstat(2)
-pub fn fstat(file: &OwnedFd) -> Result<Stat> {
+pub fn fstat(file: &File) -> Result<Stat> {
     filled(|into| call!(fstat(file.as_raw_fd(), into)))
 }
 
@@ -368,6 +444,7 @@ pub fn statvfs(path: &str) -> Result<libc::statvfs> {
 
 /// pathconf(3)
 pub fn pathconf(path: &str, name: c_int) -> i64 {
+    library::lacks("pathconf");
     // SAFETY: the path is a live string.
     unsafe { libc::pathconf(c(path).as_ptr(), name) }
 }
@@ -401,33 +478,36 @@ pub fn touch(path: &str) -> Result<()> {
     call!(utimensat(AT_FDCWD, c(path).as_ptr(), ptr::null(), 0)).map(drop)
 }
 
-/// futimens(3)
-pub fn futimens(file: &OwnedFd, atime: Time, mtime: Time) -> Result<()> {
+/// futimens(3); in the library utimensat without a path, as pvfs_utimensat has it.
+pub fn futimens(file: &File, atime: Time, mtime: Time) -> Result<()> {
     let times = timespecs(atime, mtime);
+    if library::named().is_some() {
+        return call!(utimensat(file.as_raw_fd(), ptr::null(), times.as_ptr(), 0)).map(drop);
+    }
     call!(futimens(file.as_raw_fd(), times.as_ptr())).map(drop)
 }
 
 /// setxattr(2)
 pub fn setxattr(path: &str, name: &str, value: &[u8], flags: c_int) -> Result<()> {
-    let (path, name, bytes) = (c(path), c(name), value.len());
+    let (path, name, bytes) = (c(path), text(name), value.len());
     call!(setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), bytes, flags)).map(drop)
 }
 
 /// lsetxattr(2)
 pub fn lsetxattr(path: &str, name: &str, value: &[u8], flags: c_int) -> Result<()> {
-    let (path, name, bytes) = (c(path), c(name), value.len());
+    let (path, name, bytes) = (c(path), text(name), value.len());
     call!(lsetxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), bytes, flags)).map(drop)
 }
 
 /// fsetxattr(2)
-pub fn fsetxattr(file: &OwnedFd, name: &str, value: &[u8], flags: c_int) -> Result<()> {
-    let (name, bytes) = (c(name), value.len());
+pub fn fsetxattr(file: &File, name: &str, value: &[u8], flags: c_int) -> Result<()> {
+    let (name, bytes) = (text(name), value.len());
     call!(fsetxattr(file.as_raw_fd(), name.as_ptr(), value.as_ptr().cast(), bytes, flags)).map(drop)
 }
 
 /// getxattr(2) with so much room.
 pub fn getxattr_into(path: &str, name: &str, room: usize) -> Result<Vec<u8>> {
-    let (path, name, mut into) = (c(path), c(name), vec![0u8; room]);
+    let (path, name, mut into) = (c(path), text(name), vec![0u8; room]);
     let count = call!(getxattr(path.as_ptr(), name.as_ptr(), into.as_mut_ptr().cast(), room))?;
     into.resize(count as usize, 0);
     Ok(into)
@@ -439,8 +519,8 @@ pub fn getxattr(path: &str, name: &str) -> Result<Vec<u8>> {
 }
 
 /// fgetxattr(2)
-pub fn fgetxattr(file: &OwnedFd, name: &str) -> Result<Vec<u8>> {
-    let (name, mut into) = (c(name), vec![0u8; 65536]);
+pub fn fgetxattr(file: &File, name: &str) -> Result<Vec<u8>> {
+    let (name, mut into) = (text(name), vec![0u8; 65536]);
     let (room, pointer) = (into.len(), into.as_mut_ptr().cast());
     let count = call!(fgetxattr(file.as_raw_fd(), name.as_ptr(), pointer, room))?;
     into.truncate(count as usize);
@@ -460,7 +540,7 @@ pub fn listxattr(path: &str) -> Result<Vec<String>> {
 
 /// removexattr(2)
 pub fn removexattr(path: &str, name: &str) -> Result<()> {
-    call!(removexattr(c(path).as_ptr(), c(name).as_ptr())).map(drop)
+    call!(removexattr(c(path).as_ptr(), text(name).as_ptr())).map(drop)
 }
 
 /// Which kind of record lock.
@@ -493,23 +573,23 @@ fn record(lock: Lock, start: i64, bytes: i64) -> libc::flock {
 }
 
 /// fcntl(2) with F_SETLK or F_OFD_SETLK.
-pub fn lock(file: &OwnedFd, owner: Owner, lock: Lock, start: i64, bytes: i64) -> Result<()> {
+pub fn lock(file: &File, owner: Owner, lock: Lock, start: i64, bytes: i64) -> Result<()> {
     let command = match owner {
         Owner::Process => libc::F_SETLK,
         Owner::OpenFile => libc::F_OFD_SETLK,
     };
     let record = record(lock, start, bytes);
-    call!(fcntl(file.as_raw_fd(), command, ptr::from_ref(&record))).map(drop)
+    call!(fcntl(file.as_raw_fd(), command; ptr::from_ref(&record))).map(drop)
 }
 
 /// fcntl(2) with F_SETLKW or F_OFD_SETLKW.
-pub fn lock_wait(file: &OwnedFd, owner: Owner, lock: Lock, start: i64, bytes: i64) -> Result<()> {
+pub fn lock_wait(file: &File, owner: Owner, lock: Lock, start: i64, bytes: i64) -> Result<()> {
     let command = match owner {
         Owner::Process => libc::F_SETLKW,
         Owner::OpenFile => libc::F_OFD_SETLKW,
     };
     let record = record(lock, start, bytes);
-    call!(fcntl(file.as_raw_fd(), command, ptr::from_ref(&record))).map(drop)
+    call!(fcntl(file.as_raw_fd(), command; ptr::from_ref(&record))).map(drop)
 }
 
 /// What stands in the way of a record lock.
@@ -527,7 +607,7 @@ pub struct Conflict {
 
 /// fcntl(2) with F_GETLK or F_OFD_GETLK; nothing when the lock could be had.
 pub fn test_lock(
-    file: &OwnedFd,
+    file: &File,
     owner: Owner,
     lock: Lock,
     start: i64,
@@ -538,7 +618,7 @@ pub fn test_lock(
         Owner::OpenFile => libc::F_OFD_GETLK,
     };
     let mut found = record(lock, start, bytes);
-    call!(fcntl(file.as_raw_fd(), command, ptr::from_mut(&mut found)))?;
+    call!(fcntl(file.as_raw_fd(), command; ptr::from_mut(&mut found)))?;
     let lock = match c_int::from(found.l_type) {
         libc::F_RDLCK => Lock::Read,
         libc::F_WRLCK => Lock::Write,
@@ -548,7 +628,7 @@ pub fn test_lock(
 }
 
 /// flock(2)
-pub fn flock(file: &OwnedFd, operation: c_int) -> Result<()> {
+pub fn flock(file: &File, operation: c_int) -> Result<()> {
     call!(flock(file.as_raw_fd(), operation)).map(drop)
 }
 
@@ -560,7 +640,8 @@ pub struct Map {
 
 impl Map {
     /// mmap(2)
-    pub fn new(file: &OwnedFd, bytes: usize, protection: c_int, flags: c_int) -> Result<Self> {
+    pub fn new(file: &File, bytes: usize, protection: c_int, flags: c_int) -> Result<Self> {
+        library::lacks("mmap");
         // SAFETY: the kernel chooses the place, so nothing of ours is overwritten.
         let start =
             unsafe { libc::mmap(ptr::null_mut(), bytes, protection, flags, file.as_raw_fd(), 0) };
@@ -572,7 +653,7 @@ impl Map {
     }
 
     /// Shared, for reading and writing.
-    pub fn shared(file: &OwnedFd, bytes: usize) -> Result<Self> {
+    pub fn shared(file: &File, bytes: usize) -> Result<Self> {
         Self::new(file, bytes, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED)
     }
 
@@ -595,13 +676,13 @@ impl Map {
 
     /// msync(2), waiting.
     pub fn sync(&self) -> Result<()> {
-        call!(msync(self.start.cast(), self.bytes, libc::MS_SYNC)).map(drop)
+        own_call!(msync(self.start.cast(), self.bytes, libc::MS_SYNC)).map(drop)
     }
 }
 
 impl Drop for Map {
     fn drop(&mut self) {
-        let _ = call!(munmap(self.start.cast(), self.bytes));
+        let _ = own_call!(munmap(self.start.cast(), self.bytes));
     }
 }
 
@@ -617,12 +698,13 @@ pub fn chdir(path: &str) -> Result<()> {
 }
 
 /// fchdir(2)
-pub fn fchdir(directory: &OwnedFd) -> Result<()> {
+pub fn fchdir(directory: &File) -> Result<()> {
     call!(fchdir(directory.as_raw_fd())).map(drop)
 }
 
 /// getcwd(3)
 pub fn getcwd() -> Result<String> {
+    library::lacks("getcwd");
     let mut into = vec![0u8; 4096];
     // SAFETY: the buffer is live and its length beside it.
     let path = unsafe { libc::getcwd(into.as_mut_ptr().cast(), into.len()) };
@@ -633,33 +715,63 @@ pub fn getcwd() -> Result<String> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// A directory stream.
-pub struct Stream(*mut libc::DIR);
+/// getdents64(2): records of entries, and how many bytes of them there are.
+pub fn getdents(directory: &File, into: &mut [u8]) -> Result<usize> {
+    unsafe extern "C" fn of_kernel(fd: c_int, into: *mut c_void, bytes: usize) -> isize {
+        // SAFETY: the caller's promise, which is what the kernel demands.
+        unsafe { libc::syscall(libc::SYS_getdents64, fd, into, bytes) as isize }
+    }
+    let of_kernel: unsafe extern "C" fn(_, _, _) -> _ = of_kernel;
+    let function = chosen("getdents", of_kernel);
+    // SAFETY: the room is live and its length beside it.
+    let used = unsafe { function(directory.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) };
+    Errno::result(used).map(|used| used as usize)
+}
+
+/// A directory stream: the C library's, or one made of a library's getdents.
+pub enum Stream {
+    /// Of opendir(3).
+    C(*mut libc::DIR),
+    /// Without it.
+    Listing(Listing),
+}
 
 impl Stream {
     /// opendir(3)
     pub fn open(path: &str) -> Result<Self> {
+        if library::named().is_some() {
+            return Listing::open(path).map(Self::Listing);
+        }
         // SAFETY: the path is a live string.
         let stream = unsafe { libc::opendir(c(path).as_ptr()) };
-        if stream.is_null() { Err(Errno::last()) } else { Ok(Self(stream)) }
+        if stream.is_null() { Err(Errno::last()) } else { Ok(Self::C(stream)) }
     }
 
     /// telldir(3)
     pub fn tell(&self) -> i64 {
-        // SAFETY: the stream is open until we are dropped.
-        unsafe { libc::telldir(self.0) }
+        match self {
+            // SAFETY: the stream is open until we are dropped.
+            Self::C(stream) => unsafe { libc::telldir(*stream) },
+            Self::Listing(listing) => listing.position(),
+        }
     }
 
     /// seekdir(3)
     pub fn seek(&mut self, position: i64) {
-        // SAFETY: the stream is open until we are dropped.
-        unsafe { libc::seekdir(self.0, position) }
+        match self {
+            // SAFETY: the stream is open until we are dropped.
+            Self::C(stream) => unsafe { libc::seekdir(*stream, position) },
+            Self::Listing(listing) => listing.seek(position),
+        }
     }
 
     /// rewinddir(3)
     pub fn rewind(&mut self) {
-        // SAFETY: the stream is open until we are dropped.
-        unsafe { libc::rewinddir(self.0) }
+        match self {
+            // SAFETY: the stream is open until we are dropped.
+            Self::C(stream) => unsafe { libc::rewinddir(*stream) },
+            Self::Listing(listing) => listing.seek(0),
+        }
     }
 }
 
@@ -668,8 +780,12 @@ impl Iterator for Stream {
     type Item = (String, u64);
 
     fn next(&mut self) -> Option<(String, u64)> {
+        let stream = match self {
+            Self::C(stream) => *stream,
+            Self::Listing(listing) => return listing.next(),
+        };
         // SAFETY: the stream is open until we are dropped, and nobody else uses it.
-        let entry = unsafe { libc::readdir(self.0) };
+        let entry = unsafe { libc::readdir(stream) };
         // SAFETY: an entry is valid until the next call on its stream; its name ends with a zero.
         let entry = unsafe { entry.as_ref() }?;
         // SAFETY: as above.
@@ -680,16 +796,51 @@ impl Iterator for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // SAFETY: the stream is open, and never used again.
-        unsafe { libc::closedir(self.0) };
+        if let Self::C(stream) = self {
+            // SAFETY: the stream is open, and never used again.
+            unsafe { libc::closedir(*stream) };
+        }
     }
+}
+
+/// A program to be executed; a library has no execve(2).
+pub fn program(path: &str) -> Command {
+    library::lacks("execve");
+    Command::new(path)
+}
+
+/// Makes the directory of a case and goes there.
+pub fn enter(directory: &str) -> Result<()> {
+    mkdir(directory, 0o755)?;
+    chmod(directory, 0o755)?;
+    if library::named().is_some() {
+        library::begin_in(directory);
+        return Ok(());
+    }
+    chdir(directory)
+}
+
+/// Removes a directory with all that is in it.
+pub fn clear(directory: &str) -> Result<()> {
+    if library::named().is_none() {
+        let cleared = std::fs::remove_dir_all(directory);
+        return cleared.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)));
+    }
+    for (name, _) in Stream::open(directory)?.filter(|entry| entry.0 != "." && entry.0 != "..") {
+        let path = format!("{directory}/{name}");
+        match unlink(&path) {
+            Err(Errno::EISDIR) => clear(&path)?,
+            removed => removed?,
+        }
+    }
+    rmdir(directory)
 }
 
 /// Makes this process another user's, with these groups and no others, for good.
 pub fn become_user(uid: u32, gid: u32, groups: &[u32]) -> Result<()> {
-    call!(setgroups(groups.len(), groups.as_ptr()))?;
-    call!(setresgid(gid, gid, gid))?;
-    call!(setresuid(uid, uid, uid)).map(drop)
+    own_call!(setgroups(groups.len(), groups.as_ptr()))?;
+    own_call!(setresgid(gid, gid, gid))?;
+    own_call!(setresuid(uid, uid, uid)).map(drop)
 }
 
 /// A process made by [`child`].
@@ -701,8 +852,9 @@ pub fn child(what: impl FnOnce()) -> Child {
     match Errno::result(unsafe { libc::fork() }).expect("fork") {
         0 => {
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what));
+            let status = library::status(outcome);
             // SAFETY: ends the child without running what its parent registered.
-            unsafe { libc::_exit(i32::from(outcome.is_err())) }
+            unsafe { libc::_exit(status) }
         }
         pid => Child(pid),
     }
@@ -716,13 +868,16 @@ impl Child {
 
     /// kill(2)
     pub fn signal(&self, signal: c_int) {
-        let _ = call!(kill(self.0, signal));
+        let _ = own_call!(kill(self.0, signal));
     }
 
-    /// Waits for its end; the raw status.
+    /// Waits for its end; the raw status. A child that ends for want of a call takes the case with it.
     pub fn wait(self) -> c_int {
         let mut status = 0;
-        while call!(waitpid(self.0, &mut status, 0)) == Err(Errno::EINTR) {}
+        while own_call!(waitpid(self.0, &mut status, 0)) == Err(Errno::EINTR) {}
+        if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == library::SET_ASIDE_STATUS {
+            library::end();
+        }
         status
     }
 

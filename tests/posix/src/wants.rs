@@ -1,6 +1,5 @@
 //! The words of cases: what is expected, who does it, what is made in passing.
 
-use std::os::fd::OwnedFd;
 use std::thread;
 use std::time::Duration;
 
@@ -48,7 +47,7 @@ pub fn as_user(uid: u32, groups: &[u32], what: impl FnOnce()) {
 }
 
 /// A file of this content, mode 0644.
-pub fn file(path: &str, content: &[u8]) -> OwnedFd {
+pub fn file(path: &str, content: &[u8]) -> File {
     let made = open(path, O_RDWR | O_CREAT | O_TRUNC, 0o644).expect(path);
     assert_eq!(sys::write(&made, content), Ok(content.len()), "{path}");
     made

@@ -1,13 +1,18 @@
-//! The cases that are known to be otherwise, and why.
+//! The cases that are known to be otherwise, and why; the calls that libraries are known not to have.
 
-/// What a place does otherwise: begins of the names of cases, each with the reason.
+use pvfs_conformance::Table;
+
+/// What a place does otherwise.
 #[derive(Clone, Copy)]
 pub struct Known {
+    /// Begins of the names of cases, each with the reason.
     always: &'static [(&'static str, &'static str)],
+    /// Calls that its library lacks, so that cases are set aside.
+    lacks: &'static [&'static str],
 }
 
 /// A plain local directory: nothing, or the case is wrong.
-pub const PLAIN: Known = Known { always: &[] };
+pub const PLAIN: Known = Known { always: &[], lacks: &[] };
 
 /// A mount.
 pub const MOUNT: Known = Known {
@@ -20,6 +25,7 @@ pub const MOUNT: Known = Known {
         ("space/a_hole_takes_none", "the manager does not know how many blocks a file takes"),
         ("space/punching_gives_space_back", "the same; the iods do give it back"),
     ],
+    lacks: &[],
 };
 
 /// Through the preload library: what only the kernel can do, what the manager does not know, and O_TMPFILE.
@@ -44,6 +50,43 @@ pub const PRELOAD: Known = Known {
         ("space/a_hole_takes_none", BLOCKS),
         ("space/punching_gives_space_back", BLOCKS),
     ],
+    lacks: &[],
+};
+
+/// Through libpvfs: what the manager does not know, O_TMPFILE, and the calls that pvfs.h does not have.
+pub const LIBRARY: Known = Known {
+    always: &[
+        ("open/a_temporary_file_has_no_name_until_it_is_given_one", "refused with EOPNOTSUPP"),
+        ("space/a_hole_takes_none", BLOCKS),
+        ("space/punching_gives_space_back", BLOCKS),
+    ],
+    lacks: &[
+        // Only the kernel can do these.
+        "bind",
+        "execve",
+        "mmap",
+        // A working directory is the kernel's, and paths are whole without one.
+        "chdir",
+        "getcwd",
+        "openat",
+        "linkat",
+        "renameat2",
+        // PVFS 1 had regular files, directories and symlinks only.
+        "mkfifo",
+        "mknod",
+        "getxattr",
+        "setxattr",
+        "lsetxattr",
+        "fsetxattr",
+        "listxattr",
+        // The program can say it by others: pvfs_queue, pvfs_read and pvfs_write, pvfs_fallocate, pvfs_statfs, statlite.
+        "aio_write",
+        "copy_file_range",
+        "sendfile",
+        "posix_fallocate",
+        "statvfs",
+        "statx",
+    ],
 };
 
 const FIFO: &str = "only the kernel has pipes: opening one is ENXIO";
@@ -53,13 +96,20 @@ const BLOCKS: &str =
 
 impl Known {
     /// What of this is not as the list says.
-    pub fn complaints(
-        &self,
-        only: &str,
-        place: &str,
-        broken: Vec<(String, String)>,
-    ) -> Vec<String> {
+    pub fn complaints(&self, only: &str, place: &str, table: &Table, index: usize) -> Vec<String> {
+        let (broken, aside) = (table.broken(index), table.set_aside(index));
         let mut complaints = Vec::new();
+        for (case, call) in &aside {
+            if !self.lacks.contains(&&call[..]) {
+                complaints.push(format!("{case} is set aside in {place}: it lacks {call}"));
+            }
+        }
+        if only.is_empty() {
+            let found = |call: &&&str| aside.iter().any(|(_, lacking)| lacking == **call);
+            for call in self.lacks.iter().filter(|call| !found(call)) {
+                complaints.push(format!("nothing is set aside in {place} for want of {call}"));
+            }
+        }
         for (case, why) in &broken {
             if !self.always.iter().any(|known| case.starts_with(known.0)) {
                 complaints.push(format!("{case} is broken in {place}: {why}"));

@@ -1,5 +1,5 @@
-//! The conformance cases of `tests/posix` on a plain directory, which shows that the cases are right, on a mount, and
-//! through the preload library. Prints the table of what differs; that must be exactly what the lists here say.
+//! The conformance cases of `tests/posix` on a plain directory, which shows that the cases are right, on a mount,
+//! through the preload library and through the library for C. Prints the table of what differs; that must be exactly what the lists here say.
 //!
 //! This is no collection of tests but one program: each case is a process of its own, and that process is this
 //! program again. An argument is a part of the names of the cases to be run.
@@ -9,15 +9,14 @@ mod support;
 
 mod known;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use known::Known;
-use pvfs_conformance::{Place, Table, cases, run_case_if_asked};
+use pvfs_conformance::{Place, Table, cases, library, run_case_if_asked};
 use support::agent::Agent;
 use support::setup::Setup;
-use support::{TestCluster, can_mount, preload_library};
+use support::{TestCluster, built_library, can_mount};
 
 /// The first argument that is none of cargo test's own, nor the value of one.
 fn only() -> String {
@@ -34,15 +33,16 @@ fn only() -> String {
     String::new()
 }
 
-fn preloaded(cluster: &TestCluster) -> Place {
-    let variable = |name: &str, value: PathBuf| (OsString::from(name), value.into_os_string());
+/// Where a library shows the file system, which the kernel does not see.
+fn through(cluster: &TestCluster, variable: &str, library: PathBuf) -> Place {
+    let name = library.file_name().expect("a library is a file").to_string_lossy();
     Place {
-        name: "through libpvfs_preload.so".into(),
+        name: format!("through {name}"),
         directory: "/pvfs".into(),
         environment: vec![
-            variable("LD_PRELOAD", preload_library()),
-            variable("PVFS_CONFIG", cluster.root().join("cluster.toml")),
-            variable("PVFS_PREFIX", "/pvfs".into()),
+            (variable.into(), library.into()),
+            ("PVFS_CONFIG".into(), cluster.root().join("cluster.toml").into()),
+            ("PVFS_PREFIX".into(), "/pvfs".into()),
         ],
     }
 }
@@ -60,12 +60,13 @@ fn main() -> ExitCode {
     if can_mount() {
         places.push((Place::from(cluster.mount("mnt")), known::MOUNT));
     }
-    places.push((preloaded(&cluster), known::PRELOAD));
+    places.push((through(&cluster, "LD_PRELOAD", built_library("pvfs_preload")), known::PRELOAD));
+    places.push((through(&cluster, library::VARIABLE, built_library("pvfs")), known::LIBRARY));
     let (places, lists): (Vec<Place>, Vec<Known>) = places.into_iter().unzip();
     let table = Table::run(&only, &places);
     print!("{table}");
     let complaints: Vec<String> = (0..places.len())
-        .flat_map(|index| lists[index].complaints(&only, &places[index].name, table.broken(index)))
+        .flat_map(|index| lists[index].complaints(&only, &places[index].name, &table, index))
         .collect();
     complaints.iter().for_each(|complaint| eprintln!("{complaint}"));
     drop(agent);

@@ -22,10 +22,15 @@ pub use pvfs_conformance::wants::pattern;
 /// The executable under test.
 pub const PVFS: &str = env!("CARGO_BIN_EXE_pvfs");
 
-/// The preload library under test: built with these tests, and so beside them.
+/// The preload library under test.
 pub fn preload_library() -> PathBuf {
+    built_library("pvfs_preload")
+}
+
+/// A library under test: built with these tests, and so beside them.
+pub fn built_library(name: &str) -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    tests.parent().unwrap().join("libpvfs_preload.so")
+    tests.parent().unwrap().join(format!("lib{name}.so"))
 }
 
 /// A running file system.

@@ -36,7 +36,7 @@ fn the_position_follows() {
 }
 
 /// Several processes append records at once; each record must be one piece.
-fn whole(record_bytes: usize, count: usize, append: fn(&std::os::fd::OwnedFd, u8, usize)) {
+fn whole(record_bytes: usize, count: usize, append: fn(&File, u8, usize)) {
     drop(file("f", b""));
     let writers: Vec<Child> = (1..=3u8)
         .map(|byte| {
@@ -54,7 +54,7 @@ fn whole(record_bytes: usize, count: usize, append: fn(&std::os::fd::OwnedFd, u8
     }
 }
 
-fn one_write(log: &std::os::fd::OwnedFd, byte: u8, bytes: usize) {
+fn one_write(log: &File, byte: u8, bytes: usize) {
     assert_eq!(write(log, &vec![byte; bytes]), Ok(bytes));
 }
 

@@ -21,11 +21,7 @@ cases! { "copy"
 }
 
 /// Copies all of a range, in as many calls as it takes.
-fn copy_all(
-    from: (&std::os::fd::OwnedFd, i64),
-    to: (&std::os::fd::OwnedFd, i64),
-    bytes: usize,
-) -> usize {
+fn copy_all(from: (&File, i64), to: (&File, i64), bytes: usize) -> usize {
     let mut done = 0;
     while done < bytes {
         let at = done as i64;

@@ -1,7 +1,6 @@
 //! Programs that live on the file system.
 
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 
 use crate::sys::*;
 use crate::wants::*;
@@ -26,14 +25,14 @@ fn copy_of(path: &str, name: &str) {
     assert_eq!(write(&made, &data), Ok(data.len()));
 }
 
-fn says(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().unwrap();
+fn says(path: &str, arguments: &[&str]) -> String {
+    let output = program(path).args(arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-fn errno_of(program: &str) -> i32 {
-    Command::new(program).output().map(drop).unwrap_err().raw_os_error().unwrap()
+fn errno_of(path: &str) -> i32 {
+    program(path).output().map(drop).unwrap_err().raw_os_error().unwrap()
 }
 
 fn a_script_runs() {
@@ -58,7 +57,7 @@ fn without_an_execute_bit_it_does_not() {
 
 fn a_running_program_can_be_removed_and_replaced() {
     copy_of("/bin/sleep", "program");
-    let mut running = Command::new("./program").arg("5").spawn().unwrap();
+    let mut running = program("./program").arg("5").spawn().unwrap();
     copy_of("/bin/echo", "new");
     rename("new", "program").unwrap();
     assert_eq!(says("./program", &["replaced"]), "replaced");
@@ -76,7 +75,7 @@ fn a_program_open_for_writing_is_busy() {
     assert_eq!(says("./program", &["free"]), "free");
     // And the other way round.
     copy_of("/bin/sleep", "sleeper");
-    let mut running = Command::new("./sleeper").arg("5").spawn().unwrap();
+    let mut running = program("./sleeper").arg("5").spawn().unwrap();
     let refused = open("sleeper", O_WRONLY, 0);
     running.kill().unwrap();
     running.wait().unwrap();
@@ -96,7 +95,7 @@ fn others_need_the_bit() {
     copy_of("/bin/echo", "program");
     chmod("program", 0o754).unwrap();
     as_nobody(|| {
-        let error = Command::new("./program").exec();
+        let error = program("./program").exec();
         assert_eq!(error.raw_os_error(), Some(libc::EACCES));
     });
 }

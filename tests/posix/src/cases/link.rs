@@ -78,7 +78,7 @@ fn a_removed_open_file_cannot_be_named_again() {
     );
 }
 
-fn number(file: &std::os::fd::OwnedFd) -> i32 {
+fn number(file: &File) -> i32 {
     use std::os::fd::AsRawFd;
     file.as_raw_fd()
 }

@@ -1,6 +1,5 @@
 //! fcntl(2) record locks of processes and open files, flock(2).
 
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use crate::sys::Lock::{Read, Unlock, Write};
@@ -40,7 +39,7 @@ cases! { "locks"
 
 const BUSY: &[Errno] = &[Errno::EAGAIN, Errno::EACCES];
 
-fn opened() -> OwnedFd {
+fn opened() -> File {
     open("f", O_RDWR | O_CREAT, 0o644).unwrap()
 }
 

@@ -100,7 +100,7 @@ fn names_are_what_they_are_in_a_plain_directory() {
             tree::run(seed, ["tree", plain.to_str().unwrap()], 300);
         });
         std::fs::remove_dir_all(&plain).unwrap();
-        std::fs::remove_dir_all("tree").unwrap();
+        clear("tree").unwrap();
         if let Err(why) = outcome {
             std::panic::resume_unwind(why);
         }

@@ -1,7 +1,5 @@
 //! fallocate(2), posix_fallocate(3), SEEK_DATA and SEEK_HOLE.
 
-use std::os::fd::OwnedFd;
-
 use crate::sys::*;
 use crate::wants::*;
 
@@ -174,7 +172,7 @@ fn allocation_changes_the_times() {
 }
 
 /// Where data begin and end, from the start of the file to its end.
-fn parts(open_file: &OwnedFd) -> Vec<(i64, i64)> {
+fn parts(open_file: &File) -> Vec<(i64, i64)> {
     let mut found = Vec::new();
     let mut at = 0;
     loop {
