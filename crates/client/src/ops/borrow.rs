@@ -12,7 +12,7 @@ use pvfs_wire::Errno;
 use pvfs_wire::ops::Lend;
 
 use super::pieces::Share;
-use super::read::{SlotEnd, zero_after};
+use super::read::SlotEnd;
 use crate::error::Result;
 use crate::file::OpenFile;
 use crate::loans::Advice;
@@ -40,10 +40,7 @@ impl<R: Runtime> User<R> {
         let now = self.filesystem.runtime().now();
         let read = loan.read(local.start, &mut share.pieces, now)?;
         let short = (read.bytes as u64) < local.end - local.start;
-        if short {
-            zero_after(&mut share.pieces, read.bytes);
-        }
-        Some(SlotEnd { slot, local_size: read.local_size, short })
+        Some(SlotEnd { slot, local_size: read.local_size, got: read.bytes, short })
     }
 
     /// Reads what a slot holds of these regions from the object itself; returns the object's size.

@@ -49,12 +49,16 @@ impl<R: Runtime> User<R> {
             match self.read_shares(file, &window, buffer).await {
                 Err(error) if error.errno() == Errno::EKEYEXPIRED => self.renew(file).await?,
                 Err(error) => return Err(error),
-                Ok(ends) => return self.readable(file, window, ends).await,
+                Ok(ends) => {
+                    let readable = self.readable(file, window.clone(), &ends).await?;
+                    zero_holes(file, &window, &mut buffer[..readable], &ends);
+                    return Ok(readable);
+                }
             }
         }
     }
 
-    /// Fills the buffer, zeros where nothing was ever written; returns what each slot told.
+    /// Fills the buffer but for where nothing was ever written; returns what each slot told.
     async fn read_shares(
         &self,
         file: &OpenFile,
@@ -109,11 +113,8 @@ impl<R: Runtime> User<R> {
                 &mut Data { out: &[], into: &mut share.pieces },
             )
             .await?;
-        let short = moved.bytes < wanted;
-        if short {
-            zero_after(&mut share.pieces, moved.bytes);
-        }
-        Ok(SlotEnd { slot, local_size: moved.reply.local_size, short })
+        let (local_size, short) = (moved.reply.local_size, moved.bytes < wanted);
+        Ok(SlotEnd { slot, local_size, got: moved.bytes, short })
     }
 
     /// How much of the window is within the file: all of it, unless some slot came up short.
@@ -121,13 +122,13 @@ impl<R: Runtime> User<R> {
         &self,
         file: &OpenFile,
         window: Range<u64>,
-        ends: Vec<SlotEnd>,
+        ends: &[SlotEnd],
     ) -> Result<usize> {
         let whole = (window.end - window.start) as usize;
         if ends.iter().all(|end| !end.short) {
             return Ok(whole);
         }
-        let mut size = proven_size(file, &ends);
+        let mut size = proven_size(file, ends);
         if size < window.end && (ends.len() as u32) < file.slots() {
             size = size.max(self.size_by_iods(file.handle, &file.placement).await?.size);
         }
@@ -139,7 +140,22 @@ impl<R: Runtime> User<R> {
 pub(super) struct SlotEnd {
     pub(super) slot: u32,
     pub(super) local_size: u64,
+    /// Bytes that came.
+    pub(super) got: usize,
+    /// Fewer than were asked for.
     pub(super) short: bool,
+}
+
+/// Zeros what lies within the file and did not come. What lies after its end is left as it was, as read(2) leaves it.
+fn zero_holes(file: &OpenFile, window: &Range<u64>, readable: &mut [u8], ends: &[SlotEnd]) {
+    if ends.iter().all(|end| !end.short) {
+        return;
+    }
+    for mut share in deal_mut(&file.placement.dist, window.start, readable) {
+        if let Some(end) = ends.iter().find(|end| end.slot == share.slot) {
+            zero_after(&mut share.pieces, end.got);
+        }
+    }
 }
 
 fn proven_size(file: &OpenFile, ends: &[SlotEnd]) -> u64 {

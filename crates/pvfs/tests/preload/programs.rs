@@ -146,3 +146,13 @@ fn descriptors_pass_through_sockets_and_threads_share_them() {
     "#,
     );
 }
+
+#[test]
+fn a_read_leaves_what_lies_after_the_end_of_the_file() {
+    runs_the_same(
+        r#"
+        int f = open("f", O_RDWR | O_CREAT, 0666), n; ftruncate(f, 70000); pwrite(f, "end", 3, 200000);
+        for (int at = 0; at < 210000; at += 33333) { memset(b, 'x', sizeof b); n = pread(f, b, 90000, at); int zeros = 0, marks = 0; for (int i = 0; i < 90000; i++) { zeros += !b[i]; marks += b[i] == 'x'; } printf("%d %d %d %d\n", at, n, zeros, marks); }
+    "#,
+    );
+}
