@@ -60,21 +60,17 @@ impl Process {
             // To execute a program is not to read it, for those who ask.
             let opened = user.open(spot.target(), OpenFlags::EXECUTE, 0, Striping::default());
             let opening = block_on(opened)?;
-            let file = opening.file.ok_or(Errno::EACCES)?;
-            let mut content = Vec::new();
-            let fits = opening.attr.size <= PROGRAM_BYTES_MAX;
-            let read = match fits {
-                true => {
-                    content.resize(opening.attr.size as usize, 0);
-                    block_on(user.read_at(&file, 0, &mut content))
-                }
-                false => Err(Errno::ENOMEM.into()),
-            };
-            let closed = block_on(user.close(file));
-            content.truncate(read?);
-            closed?;
-            Ok(content)
+            program_of(user, opening.file, opening.attr.size)
         })
+    }
+
+    /// The like of one that is open (fexecve).
+    pub fn program_open(&self, fd: RawFd) -> Reach<Vec<u8>> {
+        let (user, handle) = (self.user()?, self.description(fd)?.record.handle);
+        let target = Target::object(handle);
+        let opened = user.open(target, OpenFlags::EXECUTE, 0, Striping::default());
+        let opening = block_on(opened)?;
+        Ok(program_of(&user, opening.file, opening.attr.size)?)
     }
 
     /// Opens what a descriptor is of once more (/proc/self/fd, /dev/stdin): with a position of its own.
@@ -171,6 +167,28 @@ pub(crate) fn status(flags: OFlags) -> u32 {
         | OFlags::DIRECTORY
         | OFlags::LARGEFILE;
     flags.intersection(kept).bits()
+}
+
+/// Reads a program that was opened, and closes it.
+fn program_of(
+    user: &User<Apart>,
+    file: Option<OpenFile>,
+    size: u64,
+) -> pvfs_client::Result<Vec<u8>> {
+    let file = file.ok_or(Errno::EACCES)?;
+    let mut content = Vec::new();
+    let fits = size <= PROGRAM_BYTES_MAX;
+    let read = match fits {
+        true => {
+            content.resize(size as usize, 0);
+            block_on(user.read_at(&file, 0, &mut content))
+        }
+        false => Err(Errno::ENOMEM.into()),
+    };
+    let closed = block_on(user.close(file));
+    content.truncate(read?);
+    closed?;
+    Ok(content)
 }
 
 pub(crate) fn wire_flags(flags: OFlags) -> OpenFlags {

@@ -13,6 +13,7 @@ mod open;
 mod printing;
 mod sockets;
 mod space;
+mod spawn;
 mod stat;
 pub mod stdio;
 mod temporary;

@@ -21,4 +21,6 @@
 
 mod calls;
 mod entry;
+#[cfg(target_arch = "x86_64")]
+mod listing;
 mod real;

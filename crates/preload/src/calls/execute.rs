@@ -2,46 +2,78 @@
 //!
 //! An executed image learns from its environment where the file system appears and which directory this one was in.
 //! A program that lies in the file system is executed from a copy in memory: the kernel does not know its path.
+//! A name without a slash is looked for here when one of the directories in `$PATH` is ours.
 
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use libc::AT_FDCWD;
-use pvfs_posix::{At, Process, Reach, Stop};
+use pvfs_posix::numbers::OURS;
+use pvfs_posix::{At, Reach};
 use pvfs_wire::Errno;
 use rustix::fs::MemfdFlags;
 
 use crate::interpose;
+#[cfg(target_arch = "x86_64")]
+use crate::listing::{List, listing};
+use pvfs_posix::c::answer::{errno, fail};
 use pvfs_posix::c::memory::text;
-use pvfs_posix::c::route::{at_path, leads_in};
+use pvfs_posix::c::route::{at_descriptor, at_path, leads_in};
 use pvfs_posix::c::state::{INSIDE, WORKING_VARIABLE, end, with};
 
-type Texts = *const *const c_char;
-type Actions = libc::posix_spawn_file_actions_t;
-
-/// The directories in which children are to begin, by their file actions: none is one of the kernel's.
-static DIRECTORIES: Mutex<Option<HashMap<usize, Option<Vec<u8>>>>> = Mutex::new(None);
+pub type Texts = *const *const c_char;
 
 interpose! {
     /// execve(2)
     fn execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int as real {
         let environment = Environment::of(environment, working_variable());
         at_path(AT_FDCWD, path, |_, path| real(path, arguments, environment.texts()), |process, at, path| {
-            execute(process, at, path, arguments, environment.texts())
+            start(prepare(process.program(at, path)?, path, arguments)?, arguments, environment.texts())
         })
     }
     /// execvpe(3)
     fn execvpe(file: *const c_char, arguments: Texts, environment: Texts) -> c_int as real {
         if !file.is_null() && text(file).contains(&b'/') {
-            return execve(file, arguments, environment);
+            return execute_or_interpret(file, arguments, environment);
+        }
+        if let Some(paths) = candidates(file) {
+            return tried(&paths, |path| {
+                execute_or_interpret(path, arguments, environment);
+                errno()
+            }).map_or(0, fail);
         }
         let environment = Environment::of(environment, working_variable());
         real(file, arguments, environment.texts())
+    }
+    /// fexecve(3)
+    fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int as real {
+        let environment = Environment::of(environment, working_variable());
+        let environment = environment.texts();
+        at_descriptor(fd, || real(fd, arguments, environment), |process| {
+            let path = format!("/dev/fd/{fd}");
+            let content = process.program_open(fd)?;
+            start(prepare(content, path.as_bytes(), arguments)?, arguments, environment)
+        })
+    }
+    /// execveat(2)
+    fn execveat(dir: c_int, path: *const c_char, arguments: Texts, environment: Texts, flags: c_int) -> c_int as real {
+        if flags & libc::AT_EMPTY_PATH != 0 && OURS.has(dir) && !path.is_null() && text(path).is_empty() {
+            return fexecve(dir, arguments, environment);
+        }
+        let environment = Environment::of(environment, working_variable());
+        let environment = environment.texts();
+        at_path(dir, path, |dir, path| real(dir, path, arguments, environment, flags), |process, at, path| {
+            let script = match at {
+                At::Directory(dir) if !path.starts_with(b"/") => {
+                    [process.description(dir)?.path(), b"/", path].concat()
+                }
+                _ => path.to_vec(),
+            };
+            start(prepare(process.program(at, path)?, &script, arguments)?, arguments, environment)
+        })
     }
     /// execv(3)
     fn execv(path: *const c_char, arguments: Texts) -> c_int as real {
@@ -50,52 +82,6 @@ interpose! {
     /// execvp(3)
     fn execvp(file: *const c_char, arguments: Texts) -> c_int as real {
         execvpe(file, arguments, own_environment())
-    }
-    /// posix_spawn(3)
-    fn posix_spawn(pid: *mut libc::pid_t, path: *const c_char, actions: *const Actions, attributes: *const libc::posix_spawnattr_t, arguments: Texts, environment: Texts) -> c_int as real {
-        let environment = Environment::of(environment, working_of_child(actions));
-        let real = |path, arguments| {
-            real(pid, path, actions, attributes, arguments, environment.texts())
-        };
-        if leads_in(AT_FDCWD, path) { spawn(path, arguments, real) } else { real(path, arguments) }
-    }
-    /// posix_spawnp(3)
-    fn posix_spawnp(pid: *mut libc::pid_t, file: *const c_char, actions: *const Actions, attributes: *const libc::posix_spawnattr_t, arguments: Texts, environment: Texts) -> c_int as real {
-        let environment = Environment::of(environment, working_of_child(actions));
-        let real = |file, arguments| {
-            real(pid, file, actions, attributes, arguments, environment.texts())
-        };
-        // Without a slash it is looked for in $PATH.
-        let is_path = !file.is_null() && text(file).contains(&b'/');
-        match is_path && leads_in(AT_FDCWD, file) {
-            true => spawn(file, arguments, real),
-            false => real(file, arguments),
-        }
-    }
-    /// posix_spawn_file_actions_addchdir_np(3): a directory of ours goes with the environment.
-    fn posix_spawn_file_actions_addchdir_np(actions: *mut Actions, path: *const c_char) -> c_int as real {
-        if !leads_in(AT_FDCWD, path) {
-            let added = real(actions, path);
-            if added == 0 && INSIDE.load(Ordering::Relaxed) {
-                directories().get_or_insert_default().insert(actions.addr(), None);
-            }
-            return added;
-        }
-        let path = text(path);
-        match with(|process| process.directory_to_resume(At::Working, path)) {
-            Ok(text) => {
-                directories().get_or_insert_default().insert(actions.addr(), Some(text));
-                0
-            }
-            Err(stop) => stop.errno().0 as c_int,
-        }
-    }
-    /// posix_spawn_file_actions_destroy(3)
-    fn posix_spawn_file_actions_destroy(actions: *mut Actions) -> c_int as real {
-        if let Some(directories) = directories().as_mut() {
-            directories.remove(&actions.addr());
-        }
-        real(actions)
     }
     /// _exit(2): what is open is closed at the manager, so that sizes are known at once.
     fn _exit(status: c_int) -> () as real {
@@ -109,55 +95,98 @@ interpose! {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+listing! {
+    /// execl(3)
+    execl, "8", "rsi", execute_listed
+}
+
+#[cfg(target_arch = "x86_64")]
+listing! {
+    /// execlp(3)
+    execlp, "8", "rsi", search_listed
+}
+
+#[cfg(target_arch = "x86_64")]
+listing! {
+    /// execle(3)
+    execle, "8", "rsi", execute_listed_with
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn execute_listed(path: *const c_char, mut list: List) -> c_int {
+    // SAFETY: the arguments are what execl demands.
+    unsafe { execve(path, list.texts().as_ptr(), own_environment()) }
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn search_listed(file: *const c_char, mut list: List) -> c_int {
+    // SAFETY: the arguments are what execlp demands.
+    unsafe { execvpe(file, list.texts().as_ptr(), own_environment()) }
+}
+
+/// The environment comes after the null that ends the arguments.
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C" fn execute_listed_with(path: *const c_char, mut list: List) -> c_int {
+    // SAFETY: the arguments are what execle demands.
+    unsafe {
+        let arguments = list.texts();
+        execve(path, arguments.as_ptr(), list.next().cast())
+    }
+}
+
 /// A file of ours, made ready to be executed.
-enum Program {
+pub enum Program {
     /// An executable, copied into memory.
     Copy(OwnedFd),
     /// A script: its interpreter, and the arguments with the script's path.
     Script(Script),
 }
 
-struct Script {
-    interpreter: CString,
+/// A script's interpreter and what it is given.
+pub struct Script {
+    /// Where it is.
+    pub interpreter: CString,
     /// What the first entries of the list point to.
     _texts: Vec<CString>,
-    list: Vec<*const c_char>,
+    /// Its arguments.
+    pub list: Vec<*const c_char>,
 }
 
+/// Makes the bytes of a program ready; `path` is where an interpreter finds them.
+///
 /// # Safety
 ///
 /// The list is as execve demands.
-unsafe fn prepare(process: &Process, at: At, path: &[u8], arguments: Texts) -> Reach<Program> {
-    let content = process.program(at, path)?;
+pub unsafe fn prepare(content: Vec<u8>, path: &[u8], arguments: Texts) -> Reach<Program> {
     if let Some(line) = content.strip_prefix(b"#!") {
         // SAFETY: the caller's promise.
         return Ok(Program::Script(unsafe { interpreted(line, path, arguments) }?));
     }
-    let copy = rustix::fs::memfd_create("pvfs-program", MemfdFlags::CLOEXEC)?;
+    Ok(Program::Copy(in_memory(c"pvfs-program", &content)?))
+}
+
+/// A copy in memory, as a file of the kernel's. Its number is out of the way of whatever the program does with
+/// descriptors.
+pub fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
+    let copy = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
     let mut done = 0;
     while done < content.len() {
         done += rustix::io::write(&copy, &content[done..])?;
     }
-    // Out of the way of whatever the program does with descriptors before it executes this one.
-    Ok(Program::Copy(rustix::io::fcntl_dupfd_cloexec(&copy, pvfs_posix::lowest()).unwrap_or(copy)))
+    Ok(rustix::io::fcntl_dupfd_cloexec(&copy, pvfs_posix::lowest()).unwrap_or(copy))
 }
 
-/// Executes a file of ours. Comes back only when it fails.
+/// Executes what was made ready. Comes back only when it fails.
 ///
 /// # Safety
 ///
 /// The lists are as execve demands.
-unsafe fn execute(
-    process: &Process,
-    at: At,
-    path: &[u8],
-    arguments: Texts,
-    environment: Texts,
-) -> Reach<c_int> {
+unsafe fn start(program: Program, arguments: Texts, environment: Texts) -> Reach<c_int> {
     // SAFETY: the caller's promise; an empty path with the flag means the descriptor itself. The interpreter
     // may be anywhere but in the file system.
     unsafe {
-        match prepare(process, at, path, arguments)? {
+        match program {
             Program::Copy(copy) => {
                 let (copy, flag) = (copy.as_raw_fd(), libc::AT_EMPTY_PATH);
                 libc::syscall(libc::SYS_execveat, copy, c"".as_ptr(), arguments, environment, flag)
@@ -168,34 +197,65 @@ unsafe fn execute(
             }
         };
     }
-    Err(pvfs_posix::c::answer::errno().into())
+    Err(errno().into())
 }
 
-/// Spawns a file of ours; the answer is posix_spawn's.
+/// As execvp(3) has it: what the kernel does not take for a program is one of the shell's. Comes back only when it
+/// fails.
 ///
 /// # Safety
 ///
-/// The list is as execve demands, the path a C string.
-unsafe fn spawn(
-    path: *const c_char,
-    arguments: Texts,
-    real: impl Fn(*const c_char, Texts) -> c_int,
-) -> c_int {
-    // SAFETY: the caller's promise.
-    let program = with(|process| unsafe { prepare(process, At::Working, text(path), arguments) });
-    match program {
-        Ok(Program::Copy(copy)) => {
-            let name = CString::new(format!("/proc/self/fd/{}", copy.as_raw_fd()));
-            real(name.expect("digits have no zero").as_ptr(), arguments)
+/// As execve demands.
+unsafe fn execute_or_interpret(path: *const c_char, arguments: Texts, environment: Texts) -> c_int {
+    // SAFETY: the caller's promise; the line has no zero in it.
+    unsafe {
+        let failed = execve(path, arguments, environment);
+        if errno() != Errno(libc::ENOEXEC as u32) {
+            return failed;
         }
-        Ok(Program::Script(script)) => real(script.interpreter.as_ptr(), script.list.as_ptr()),
-        Err(Stop::Outside(path)) => match CString::new(path) {
-            Ok(path) => real(path.as_ptr(), arguments),
-            Err(_) => Errno::ENOENT.0 as c_int,
-        },
-        Err(Stop::NotOurs) => real(path, arguments),
-        Err(Stop::Errno(errno)) => errno.0 as c_int,
+        match interpreted(b"/bin/sh", text(path), arguments) {
+            Ok(shell) => execve(shell.interpreter.as_ptr(), shell.list.as_ptr(), environment),
+            Err(stop) => fail(stop.errno()),
+        }
     }
+}
+
+/// Where `$PATH` says that a program may be, if one of its directories is ours; otherwise the C library looks.
+///
+/// # Safety
+///
+/// `file` is null or a C string.
+pub unsafe fn candidates(file: *const c_char) -> Option<Vec<CString>> {
+    // SAFETY: a C string is given; who changes the environment meanwhile has to look out, as with execvp itself.
+    let (file, path) = unsafe {
+        let path = libc::getenv(c"PATH".as_ptr());
+        if file.is_null() || path.is_null() || text(file).is_empty() {
+            return None;
+        }
+        (text(file), text(path))
+    };
+    let in_directory = |directory: &[u8]| match directory {
+        b"" => CString::new([b"./", file].concat()).ok(),
+        directory => CString::new([directory, b"/", file].concat()).ok(),
+    };
+    let paths: Vec<CString> = path.split(|byte| *byte == b':').filter_map(in_directory).collect();
+    // SAFETY: C strings of ours.
+    paths.iter().any(|path| unsafe { leads_in(AT_FDCWD, path.as_ptr()) }).then_some(paths)
+}
+
+/// Begins one after the other until one is there; the error of the search, as execvp(3) has it. `begin` returns
+/// error number 0 when it is begun.
+pub fn tried(paths: &[CString], begin: impl Fn(*const c_char) -> Errno) -> Option<Errno> {
+    let mut refused = false;
+    for path in paths {
+        match begin(path.as_ptr()) {
+            Errno(0) => return None,
+            Errno::EACCES => refused = true,
+            Errno::ENOENT | Errno::ENOTDIR | Errno::ESTALE | Errno::ENODEV | Errno::ETIMEDOUT => {}
+            errno => return Some(errno),
+        }
+    }
+    Some(if refused { Errno::EACCES } else { Errno::ENOENT })
 }
 
 /// What `#!` names, with the script's path as its argument.
@@ -229,17 +289,19 @@ unsafe fn interpreted(line: &[u8], path: &[u8], arguments: Texts) -> Reach<Scrip
 }
 
 /// An environment with the present working directory in it.
-struct Environment {
+pub struct Environment {
     given: Texts,
     /// The variable, and the list with it.
     own: Option<(CString, Vec<*const c_char>)>,
 }
 
 impl Environment {
+    /// Leaves the given one as it is where it says what is wanted.
+    ///
     /// # Safety
     ///
     /// `given` is null or a list of C strings that ends in null.
-    unsafe fn of(given: Texts, wanted: Option<CString>) -> Self {
+    pub unsafe fn of(given: Texts, wanted: Option<CString>) -> Self {
         let as_given = Self { given, own: None };
         if given.is_null() {
             return as_given;
@@ -270,7 +332,8 @@ impl Environment {
         Self { given, own: Some((wanted, texts)) }
     }
 
-    fn texts(&self) -> Texts {
+    /// As execve demands it.
+    pub fn texts(&self) -> Texts {
         self.own.as_ref().map_or(self.given, |(_, texts)| texts.as_ptr())
     }
 }
@@ -279,27 +342,17 @@ fn is_working(variable: &[u8]) -> bool {
     variable.strip_prefix(WORKING_VARIABLE.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
 }
 
-fn working_variable() -> Option<CString> {
+/// The working directory, for the environment.
+pub fn working_variable() -> Option<CString> {
     if !INSIDE.load(Ordering::Relaxed) {
         return None;
     }
     variable(&with(|process| Ok(process.working_to_resume())).ok().flatten()?)
 }
 
-fn working_of_child(actions: *const Actions) -> Option<CString> {
-    let told = directories().as_ref().and_then(|known| known.get(&actions.addr()).cloned());
-    match told {
-        Some(directory) => variable(&directory?),
-        None => working_variable(),
-    }
-}
-
-fn variable(value: &[u8]) -> Option<CString> {
+/// A working directory, for the environment.
+pub fn variable(value: &[u8]) -> Option<CString> {
     CString::new([WORKING_VARIABLE.as_bytes(), b"=", value].concat()).ok()
-}
-
-fn directories() -> MutexGuard<'static, Option<HashMap<usize, Option<Vec<u8>>>>> {
-    DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What vfork(2) does: fork(2), as POSIX allows. The usual child of vfork runs in its parent's memory, and would

@@ -34,6 +34,8 @@ interpose! {
                 argument.cast::<c_int>().write(c_int::try_from(left).unwrap_or(c_int::MAX));
                 Ok(0)
             }
+            // The kernel knows these for all file systems: cp tells by the number that ours cannot.
+            libc::FICLONE | libc::FICLONERANGE => Err(Errno::EOPNOTSUPP.into()),
             _ => Err(Errno::ENOTTY.into()),
         })
     }

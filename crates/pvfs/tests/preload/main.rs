@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod execution;
 mod failures;
 mod inheritance;
 mod languages;

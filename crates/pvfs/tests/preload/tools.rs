@@ -19,6 +19,7 @@ fn coreutils_do_what_they_do_anywhere() {
         "mkfifo p; stat -c %F p; mktemp -d -p . dXXXXXX | wc -c; mktemp -p . fXXXXXX | wc -c; ls | wc -l; realpath -s f; pwd; cd ..; cd - ; pwd -P",
         "echo data > f; mv f $S/moved; cat $S/moved; mv $S/moved g; cat g; cp g $S/copy; cat $S/copy; rm $S/copy; ls",
         "sync f 2>&1 | wc -l; echo a > f; sync f; sync -f f; test -e f && test -r f && test -s f && test ! -d f && echo yes; test -x f || echo no; [ f -ef ./f ] && echo same",
+        "seq 1000 > f; cp --reflink=auto f g; cmp f g && cp --reflink=always f h; echo $?; dd if=/dev/zero of=s bs=1 count=0 seek=1M status=none; echo end >> s; cp --sparse=always s t; cmp s t && stat -c %s t",
         "for i in $(seq 300); do echo $i > file$i; done; ls | wc -l; cat file* | sort -n | md5sum; rm file*; ls -A | wc -l",
     ] {
         same(&cluster, line);
