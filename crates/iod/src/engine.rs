@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pvfs_layout::sieve::{self, Runs};
+use pvfs_layout::sieve::Runs;
 use pvfs_net::buffer::{Buffer, Pool};
 use pvfs_net::service::{Data, Lent};
 use pvfs_wire::ops::{Allocation, ObjectStat};
@@ -342,8 +342,7 @@ impl Engine {
     ) -> Result<(), Errno> {
         let (mut runs, mut run) = (Runs::new(plan.ranges()), Vec::new());
         let mut rest = data;
-        while runs.next_into(&mut run) {
-            let span = sieve::span(&run);
+        while let Some(span) = runs.next_into(&mut run) {
             if run.len() == 1 {
                 let bytes = rest.len().min((span.end - span.start) as usize);
                 let piece = rest.split_off_mut(..bytes).expect("so many are left");
@@ -372,37 +371,42 @@ impl Engine {
     ) -> Result<(), Errno> {
         let (mut runs, mut run) = (Runs::new(plan.ranges()), Vec::new());
         let mut rest = data;
-        while runs.next_into(&mut run) {
-            let span = sieve::span(&run);
+        while let Some(span) = runs.next_into(&mut run) {
             let pieces = run.iter().map(|range| {
                 let (piece, others) = rest.split_at((range.end - range.start) as usize);
                 rest = others;
                 (range.start, piece)
             });
-            if run.len() == 1 {
+            let around =
+                if run.len() > 1 { self.read_around(object, &span, waiting)? } else { None };
+            let Some(mut all) = around else {
                 for (local, piece) in pieces {
                     object.write_at(local, piece)?;
                 }
                 continue;
+            };
+            for (local, piece) in pieces {
+                all[(local - span.start) as usize..][..piece.len()].copy_from_slice(piece);
             }
-            let mut all = self.pool.take((span.end - span.start) as usize);
-            match read_held(object, span.start, &mut all, object.local_size()?, waiting) {
-                Ok(()) => {
-                    for (local, piece) in pieces {
-                        all[(local - span.start) as usize..][..piece.len()].copy_from_slice(piece);
-                    }
-                    object.write_at(span.start, &all)?;
-                }
-                // Beginning anew by a worker would show others a part of the request.
-                Err(Errno::EAGAIN) => {
-                    for (local, piece) in pieces {
-                        object.write_at(local, piece)?;
-                    }
-                }
-                Err(error) => return Err(error),
-            }
+            object.write_at(span.start, &all)?;
         }
         Ok(())
+    }
+
+    /// What is at, and between, pieces that are to be written. Nothing when that would have to be waited for: a
+    /// request that began anew by a worker would show others a part of itself.
+    fn read_around(
+        &self,
+        object: &dyn Object,
+        span: &Range<u64>,
+        waiting: Waiting,
+    ) -> Result<Option<Buffer>, Errno> {
+        let mut all = self.pool.take((span.end - span.start) as usize);
+        match read_held(object, span.start, &mut all, object.local_size()?, waiting) {
+            Ok(()) => Ok(Some(all)),
+            Err(Errno::EAGAIN) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn find_or_create(&self, handle: Handle) -> Result<Arc<dyn Object>, Errno> {

@@ -22,40 +22,28 @@ impl<I: Iterator<Item = Range<u64>>> Runs<I> {
         Self { ranges: ranges.peekable() }
     }
 
-    /// Puts the next run into `run`: one range, or several that go upwards without touching the same byte twice. False when
-    /// there are no more.
-    pub fn next_into(&mut self, run: &mut Vec<Range<u64>>) -> bool {
+    /// Puts the next run into `run`: one range, or several that go upwards without touching the same byte twice. Returns
+    /// what they span, from the first byte to the last; nothing when there are no more.
+    pub fn next_into(&mut self, run: &mut Vec<Range<u64>>) -> Option<Range<u64>> {
         run.clear();
-        let Some(first) = self.ranges.next() else { return false };
-        let (start, mut last) = (first.start, first.clone());
-        run.push(first);
-        if length(&last) > JOINED_BYTES_MAX {
-            return true;
+        let first = self.ranges.next()?;
+        run.push(first.clone());
+        let mut span = first;
+        if span.end - span.start > JOINED_BYTES_MAX {
+            return Some(span);
         }
-        while let Some(next) = self.ranges.next_if(|next| joins(start, &last, next)) {
-            last = next.clone();
+        while let Some(next) = self.ranges.next_if(|next| joins(&span, next)) {
+            span.end = next.end;
             run.push(next);
         }
-        true
+        Some(span)
     }
 }
 
-/// From the first byte of a run to its last.
-pub fn span(run: &[Range<u64>]) -> Range<u64> {
-    match (run.first(), run.last()) {
-        (Some(first), Some(last)) => first.start..last.end,
-        _ => 0..0,
-    }
-}
-
-fn joins(start: u64, last: &Range<u64>, next: &Range<u64>) -> bool {
-    next.start >= last.end
-        && next.end - last.end <= JOINED_BYTES_MAX
-        && next.end - start <= SPAN_BYTES_MAX
-}
-
-fn length(range: &Range<u64>) -> u64 {
-    range.end - range.start
+fn joins(span: &Range<u64>, next: &Range<u64>) -> bool {
+    next.start >= span.end
+        && next.end - span.end <= JOINED_BYTES_MAX
+        && next.end - span.start <= SPAN_BYTES_MAX
 }
 
 /// A range and the gap before it, to be moved with others. Shorter than a page, so that a gap never holds one of which
@@ -63,18 +51,19 @@ fn length(range: &Range<u64>) -> u64 {
 const JOINED_BYTES_MAX: u64 = 4095;
 
 /// A run and what is between its ranges: it stays in the processor's cache until it is picked apart.
-pub const SPAN_BYTES_MAX: u64 = 64 << 10;
+const SPAN_BYTES_MAX: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn runs(ranges: &[Range<u64>]) -> Vec<Vec<Range<u64>>> {
+    /// Each run and what it spans.
+    fn runs(ranges: &[Range<u64>]) -> Vec<(Vec<Range<u64>>, Range<u64>)> {
         let (mut runs, mut run, mut all) =
             (Runs::new(ranges.iter().cloned()), Vec::new(), Vec::new());
-        while runs.next_into(&mut run) {
-            all.push(run.clone());
+        while let Some(span) = runs.next_into(&mut run) {
+            all.push((run.clone(), span));
         }
         all
     }
@@ -91,9 +80,10 @@ mod tests {
                 start..at
             }).collect();
             let runs = runs(&ranges);
-            prop_assert_eq!(runs.concat(), ranges);
-            for run in runs {
-                let span = span(&run);
+            let joined: Vec<Range<u64>> = runs.iter().flat_map(|(run, _)| run.clone()).collect();
+            prop_assert_eq!(joined, ranges);
+            for (run, span) in runs {
+                prop_assert_eq!(&span, &(run[0].start..run[run.len() - 1].end));
                 prop_assert!(run.len() == 1 || span.end - span.start <= SPAN_BYTES_MAX);
                 prop_assert!(run.is_sorted_by(|one, next| one.end <= next.start));
                 prop_assert!(run.windows(2).all(|two| two[1].start - two[0].end < 4096));

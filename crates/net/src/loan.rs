@@ -14,7 +14,7 @@ use std::io::IoSliceMut;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pvfs_layout::sieve::{self, Runs};
+use pvfs_layout::sieve::Runs;
 use rustix::io::ReadWriteFlags;
 
 use crate::runtime::{Instant, KeptFile};
@@ -87,8 +87,7 @@ impl Loan {
         let (mut target, mut scratch) = (Scatter::new(into), Vec::new());
         // Where a read came up short: the object must end there, or something is not in memory.
         let mut end_seen = u64::MAX;
-        while runs.next_into(&mut run) {
-            let Range { mut start, end } = sieve::span(&run);
+        while let Some(Range { mut start, end }) = runs.next_into(&mut run) {
             if run.len() > 1 {
                 scratch.resize((end - start) as usize, 0);
                 end_seen = end_seen.min(self.read_piece(start, &mut scratch)?);
