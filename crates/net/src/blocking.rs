@@ -26,8 +26,9 @@ use crate::socket::{RECEIVE_WAIT, Socket};
 use crate::stream::Stream;
 
 /// A socket that is received from without polling first when its thread waits for nothing but replies.
-#[derive(Debug)]
+/// Field order is the order of their ends, as with [`KeptFile`](crate::runtime::KeptFile).
 pub struct Patient {
+    _noted: Option<Box<dyn Send + Sync>>,
     socket: Socket,
     /// Bytes of a message that are on their way.
     expected_bytes: usize,
@@ -95,6 +96,12 @@ impl Patient {
     pub fn raised(self, lowest: RawFd) -> Self {
         Self { socket: self.socket.raised(lowest), ..self }
     }
+
+    /// Drops something just before it closes.
+    #[must_use]
+    pub fn noted(self, noted: Box<dyn Send + Sync>) -> Self {
+        Self { _noted: Some(noted), ..self }
+    }
 }
 
 impl AsFd for Patient {
@@ -112,7 +119,7 @@ impl Runtime for Blocking {
 
     fn connect(&self, endpoint: &Endpoint) -> io::Result<Patient> {
         let socket = Socket::connect(endpoint)?;
-        Ok(Patient { socket, expected_bytes: 1 })
+        Ok(Patient { _noted: None, socket, expected_bytes: 1 })
     }
 
     fn poll_ready(&self, stream: &Patient, interest: Interest) -> Poll<()> {

@@ -1,8 +1,8 @@
 //! The world of a library inside somebody else's program: its connections have numbers far above those that
 //! the program gets, and are known as [`KEPT`].
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::Duration;
@@ -11,7 +11,6 @@ use pvfs_net::blocking::{Blocking, Patient};
 use pvfs_net::endpoint::Endpoint;
 use pvfs_net::queue::{Polled, is_driving};
 use pvfs_net::runtime::{Instant, Interest, KeptFile, Runtime};
-use pvfs_net::stream::Stream;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 
@@ -20,12 +19,6 @@ use crate::numbers::{KEPT, NUMBERS_END};
 /// The calling thread drives its operation, as with [`Blocking`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Apart;
-
-/// A connection that the program does not see.
-pub struct Kept {
-    number: RawFd,
-    socket: Patient,
-}
 
 /// The number of a descriptor in [`KEPT`].
 struct Noted(RawFd);
@@ -36,66 +29,25 @@ impl Drop for Noted {
     }
 }
 
-impl Drop for Kept {
-    fn drop(&mut self) {
-        KEPT.remove(self.number);
-    }
-}
-
-impl Stream for Kept {
-    fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.socket.send(pieces)
-    }
-
-    fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.socket.receive(pieces)
-    }
-
-    fn receive_files(
-        &mut self,
-        pieces: &mut [IoSliceMut<'_>],
-        files: &mut Vec<OwnedFd>,
-    ) -> io::Result<usize> {
-        self.socket.receive_files(pieces, files)
-    }
-
-    fn expect(&mut self, bytes: usize) {
-        self.socket.expect(bytes);
-    }
-
-    fn send_files(
-        &mut self,
-        pieces: &[IoSlice<'_>],
-        files: &[BorrowedFd<'_>],
-    ) -> io::Result<usize> {
-        self.socket.send_files(pieces, files)
-    }
-
-    fn carries_files(&self) -> bool {
-        self.socket.carries_files()
-    }
-
-    fn is_local(&self) -> bool {
-        self.socket.is_local()
-    }
-
-    fn shutdown(&mut self) {
-        self.socket.shutdown();
+impl Noted {
+    fn of(fd: impl AsFd) -> Box<Self> {
+        let number = fd.as_fd().as_raw_fd();
+        KEPT.insert(number);
+        Box::new(Self(number))
     }
 }
 
 impl Runtime for Apart {
-    type Stream = Kept;
+    type Stream = Patient;
 
-    fn connect(&self, endpoint: &Endpoint) -> io::Result<Kept> {
+    fn connect(&self, endpoint: &Endpoint) -> io::Result<Patient> {
         let socket = Blocking.connect(endpoint)?.raised(lowest());
-        let number = socket.as_fd().as_raw_fd();
-        KEPT.insert(number);
-        Ok(Kept { number, socket })
+        let noted = Noted::of(&socket);
+        Ok(socket.noted(noted))
     }
 
-    fn poll_ready(&self, stream: &Kept, interest: Interest) -> Poll<()> {
-        Blocking.poll_ready(&stream.socket, interest)
+    fn poll_ready(&self, stream: &Patient, interest: Interest) -> Poll<()> {
+        Blocking.poll_ready(stream, interest)
     }
 
     fn poll_timer(&self, at: Instant) -> Poll<()> {
@@ -116,9 +68,8 @@ impl Runtime for Apart {
 
     fn keep(&self, file: OwnedFd) -> Option<KeptFile> {
         let file = fcntl_dupfd_cloexec(&file, lowest()).ok()?;
-        let noted = Noted(file.as_raw_fd());
-        KEPT.insert(noted.0);
-        Some(KeptFile::new(file, Some(Box::new(noted))))
+        let noted = Noted::of(&file);
+        Some(KeptFile::new(file, Some(noted)))
     }
 
     /// Looks again soon instead of keeping a descriptor to be woken by: it is rare that more threads are at
