@@ -13,7 +13,7 @@
 
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -50,7 +50,7 @@ enum Action {
 }
 
 /// The actions of each list of the program's, by its address: the C library shows nobody what is in one.
-static ACTIONS: Mutex<Option<HashMap<usize, Vec<Action>>>> = Mutex::new(None);
+static ACTIONS: Mutex<BTreeMap<usize, Vec<Action>>> = Mutex::new(BTreeMap::new());
 
 interpose! {
     /// posix_spawn(3)
@@ -81,12 +81,12 @@ interpose! {
     }
     /// posix_spawn_file_actions_init(3)
     fn posix_spawn_file_actions_init(actions: *mut Actions) -> c_int as real {
-        known().get_or_insert_default().remove(&actions.addr());
+        known().remove(&actions.addr());
         real(actions)
     }
     /// posix_spawn_file_actions_destroy(3)
     fn posix_spawn_file_actions_destroy(actions: *mut Actions) -> c_int as real {
-        known().get_or_insert_default().remove(&actions.addr());
+        known().remove(&actions.addr());
         real(actions)
     }
     /// posix_spawn_file_actions_addopen(3)
@@ -125,12 +125,12 @@ interpose! {
 
 fn noted(actions: *mut Actions, added: c_int, action: impl FnOnce() -> Action) -> c_int {
     if added == 0 {
-        known().get_or_insert_default().entry(actions.addr()).or_default().push(action());
+        known().entry(actions.addr()).or_default().push(action());
     }
     added
 }
 
-fn known() -> MutexGuard<'static, Option<HashMap<usize, Vec<Action>>>> {
+fn known() -> MutexGuard<'static, BTreeMap<usize, Vec<Action>>> {
     ACTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -159,7 +159,7 @@ struct Child {
 
 /// Spawns with what the actions demand made ready; the answer is posix_spawn's.
 fn with_child(actions: *const Actions, spawn: impl FnOnce(&Child) -> c_int) -> c_int {
-    let asked = known().as_ref().and_then(|known| known.get(&actions.addr()).cloned());
+    let asked = known().get(&actions.addr()).cloned();
     match Child::ready(asked.unwrap_or_default()) {
         Ok(child) => spawn(&child),
         Err(errno) => errno.0 as c_int,
@@ -335,9 +335,7 @@ impl List {
             errno => Err(Errno(errno.unsigned_abs())),
         }
     }
-}
 
-impl List {
     fn add(&mut self, action: &Action) -> Result<(), Errno> {
         let list = &raw mut *self.0;
         // SAFETY: the list was initialized; the paths are C strings.
