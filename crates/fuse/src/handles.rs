@@ -27,7 +27,9 @@ pub struct OpenEntry {
     pub sync: bool,
     /// Each write goes to the end (O_APPEND).
     pub append: bool,
-    /// It may write through the kernel's pages.
+    /// It goes through the kernel's pages.
+    pub uses_pages: bool,
+    /// It may write through them.
     pub writes_pages: bool,
     /// Who asked for byte-range locks through it. A process gives its own up when it closes any descriptor of
     /// the file; those that belong to the open file itself (F_OFD_SETLK) go with the last one, unannounced.

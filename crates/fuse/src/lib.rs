@@ -36,6 +36,7 @@ pub mod options;
 mod pages;
 mod recent;
 pub mod session;
+mod sharing;
 mod signals;
 mod silence;
 pub mod table;

@@ -7,7 +7,8 @@
 //!
 //! The kernel does not hold a page while a write through it is on its way. So pages are not to be dropped while a
 //! program of this mount may be writing through them, and mostly need not be: as long as others would have to
-//! tell us before they write, all pages are as the file is. Else an open goes past them.
+//! tell us before they write, all pages are as the file is. Else an open goes past them, and so does one that finds others
+//! writing. What was open before they came is the business of [`crate::sharing`].
 //! Pure: what was recalled is looked up by the caller.
 
 use pvfs_client::cache::Mark;
@@ -84,9 +85,11 @@ impl Pages {
         let alone = self.alone.filter(|mark| watched.is_some() && holds(*mark));
         let same = version.is_some() && version == self.version;
         let are_good = !self.any || same || alone.is_some();
+        let others_write = version.is_none() && alone.is_none();
         self.any = true;
         let caching = match through {
             Through::Not => Caching::Bypass,
+            _ if others_write && can_bypass => Caching::Bypass,
             _ if are_good => Caching::Keep,
             _ if self.are_written() && can_bypass => Caching::Bypass,
             _ => Caching::Drop,
@@ -110,6 +113,12 @@ impl Pages {
     /// Whether dropping pages now could leave an old one.
     pub fn are_written(&self) -> bool {
         self.writers > 0
+    }
+
+    /// The file was asked for at this time and found as nobody was writing it; changes by others would have been recalled
+    /// since, and none was. All pages of before are to be dropped.
+    pub fn found_alone(&mut self, version: Version, mark: Mark) {
+        (self.version, self.alone) = (Some(version), Some(mark));
     }
 
     /// Others change the file.
@@ -158,7 +167,19 @@ mod tests {
 
     #[test]
     fn what_was_never_opened_has_no_pages_to_drop() {
-        assert_eq!(Pages::default().opened(reading(BUSY), |_| true), Caching::Keep);
+        assert_eq!(Pages::default().opened(reading(quiet()), |_| true), Caching::Keep);
+        let opening = Opening { can_bypass: false, ..reading(BUSY) };
+        assert_eq!(Pages::default().opened(opening, |_| true), Caching::Keep);
+    }
+
+    #[test]
+    fn whoever_finds_others_writing_goes_past_pages() {
+        assert_eq!(Pages::default().opened(reading(BUSY), |_| true), Caching::Bypass);
+        let mut pages = Pages::default();
+        pages.opened(reading(quiet()), |_| true);
+        assert_eq!(pages.opened(writing(BUSY, true), |_| true), Caching::Bypass);
+        assert!(!pages.are_written());
+        assert_eq!(pages.opened(reading(quiet()), |_| true), Caching::Drop, "written in between");
     }
 
     #[test]
@@ -177,8 +198,9 @@ mod tests {
             let opened = pages.opened(reading(quiet()), |_| true);
             assert_eq!(opened, Caching::Drop, "and back again is a change too");
         }
-        assert_eq!(pages.opened(reading(BUSY), |_| true), Caching::Drop);
-        assert_eq!(pages.opened(reading(BUSY), |_| true), Caching::Drop);
+        let busy = Opening { can_bypass: false, ..reading(BUSY) };
+        assert_eq!(pages.opened(busy, |_| true), Caching::Drop);
+        assert_eq!(pages.opened(busy, |_| true), Caching::Drop);
         assert_eq!(pages.opened(reading(quiet()), |_| true), Caching::Drop, "written in between");
     }
 
@@ -203,7 +225,7 @@ mod tests {
         // Nor are they good again because nothing was recalled after that.
         assert_eq!(pages.opened(writing(BUSY, true), |_| true), Caching::Bypass);
         pages.writer_closed();
-        assert_eq!(pages.opened(writing(BUSY, true), |_| true), Caching::Drop);
+        assert_eq!(pages.opened(writing(quiet(), true), |_| true), Caching::Drop);
     }
 
     #[test]
@@ -211,7 +233,7 @@ mod tests {
         let mut pages = Pages::default();
         pages.opened(writing(quiet(), true), |_| true);
         pages.writer_closed();
-        assert_eq!(pages.opened(writing(BUSY, true), |_| false), Caching::Drop);
+        assert_eq!(pages.opened(writing(BUSY, true), |_| false), Caching::Bypass);
         assert_eq!(pages.alone_since(), None);
     }
 
