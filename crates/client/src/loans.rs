@@ -1,6 +1,6 @@
 //! What iods of this node have lent: per open file its objects, per file system the iods' words.
 //!
-//! Borrowing costs a message, so it is done for a file that is read for the second time from the same iod,
+//! Borrowing costs a message, so it is done for a file that is used for the second time on the same iod,
 //! or in long pieces.
 
 use std::collections::HashMap;
@@ -11,25 +11,34 @@ use pvfs_net::loan::Loan;
 use pvfs_net::runtime::Instant;
 use pvfs_net::words::SharedWords;
 
-/// The objects of one open file that were borrowed, by slot.
+/// The objects of one open file that were borrowed, by slot and purpose.
 #[derive(Debug, Default)]
 pub struct Loans {
-    slots: HashMap<u32, Slot>,
+    slots: HashMap<(u32, Purpose), Slot>,
+}
+
+/// What an object is borrowed for.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Purpose {
+    /// To read it.
+    Read,
+    /// To write it.
+    Write,
 }
 
 #[derive(Clone, Debug)]
 enum Slot {
-    /// Read so many bytes by messages.
+    /// Moved so many bytes by messages.
     Asked(u64),
-    /// Read it directly.
+    /// Use it directly.
     Borrowed(Arc<Loan>),
     /// Somebody is asking, or it was refused: not again before then.
     NotBefore(Instant),
 }
 
-/// What to do for a read.
+/// What to do for an access.
 pub enum Advice {
-    /// Read from this.
+    /// Use this.
     Borrowed(Arc<Loan>),
     /// Ask for the object first.
     Borrow,
@@ -38,11 +47,16 @@ pub enum Advice {
 }
 
 impl Loans {
-    /// How a read of so many bytes from this slot is to be done.
-    pub fn advise(&mut self, slot: u32, bytes: u64, now: Instant) -> Advice {
-        let known = self.slots.entry(slot).or_insert(Slot::Asked(0));
+    /// How so many bytes of this slot are to be moved.
+    pub fn advise(&mut self, slot: u32, purpose: Purpose, bytes: u64, now: Instant) -> Advice {
+        let known = self.slots.entry((slot, purpose)).or_insert(Slot::Asked(0));
         match known {
             Slot::Borrowed(loan) if loan.is_good(now) => return Advice::Borrowed(loan.clone()),
+            Slot::Borrowed(loan) if now < loan.until => {
+                // Taken back. Somebody else needs it more.
+                *known = Slot::NotBefore(now.after(PAUSE));
+                return Advice::Ask;
+            }
             Slot::NotBefore(then) if now < *then => return Advice::Ask,
             Slot::Asked(before) if *before + bytes < BYTES_BEFORE => {
                 *before += bytes;
@@ -55,8 +69,13 @@ impl Loans {
     }
 
     /// The object of this slot was lent.
-    pub fn lent(&mut self, slot: u32, loan: Arc<Loan>) {
-        self.slots.insert(slot, Slot::Borrowed(loan));
+    pub fn lent(&mut self, slot: u32, purpose: Purpose, loan: Arc<Loan>) {
+        self.slots.insert((slot, purpose), Slot::Borrowed(loan));
+    }
+
+    /// The disk makes whoever writes wait: the iod is asked for a while, which can be waited for.
+    pub fn rest(&mut self, slot: u32, purpose: Purpose, now: Instant) {
+        self.slots.insert((slot, purpose), Slot::NotBefore(now.after(PAUSE)));
     }
 }
 
@@ -83,7 +102,7 @@ impl Boards {
     }
 }
 
-/// Bytes read from an object by messages before it is borrowed: a small file is not read again.
+/// Bytes of an object moved by messages before it is borrowed: a small file is not read again.
 const BYTES_BEFORE: u64 = 64 << 10;
 
 /// After a refusal.
@@ -99,10 +118,23 @@ mod tests {
     #[test]
     fn an_object_is_borrowed_once_it_is_read_enough_and_not_twice_at_once() {
         let (mut loans, now) = (Loans::default(), Instant(0));
-        assert!(matches!(loans.advise(3, 4096, now), Advice::Ask));
-        assert!(matches!(loans.advise(3, BYTES_BEFORE, now), Advice::Borrow));
-        assert!(matches!(loans.advise(3, BYTES_BEFORE, now), Advice::Ask), "it is being asked for");
-        assert!(matches!(loans.advise(4, 1 << 20, now), Advice::Borrow), "another slot");
-        assert!(matches!(loans.advise(3, 1, now.after(PAUSE)), Advice::Borrow), "refused long ago");
+        assert!(matches!(loans.advise(3, Purpose::Read, 4096, now), Advice::Ask));
+        assert!(matches!(loans.advise(3, Purpose::Read, BYTES_BEFORE, now), Advice::Borrow));
+        assert!(
+            matches!(loans.advise(3, Purpose::Read, BYTES_BEFORE, now), Advice::Ask),
+            "it is being asked for"
+        );
+        assert!(
+            matches!(loans.advise(4, Purpose::Read, 1 << 20, now), Advice::Borrow),
+            "another slot"
+        );
+        assert!(
+            matches!(loans.advise(3, Purpose::Write, 1 << 20, now), Advice::Borrow),
+            "to write"
+        );
+        assert!(
+            matches!(loans.advise(3, Purpose::Read, 1, now.after(PAUSE)), Advice::Borrow),
+            "refused long ago"
+        );
     }
 }

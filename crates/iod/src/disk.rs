@@ -23,6 +23,8 @@ use pvfs_net::window::FileWindow;
 use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
 use pvfs_wire::{Errno, Handle};
 
+use crate::loans::Purpose;
+
 pub use format::{FormatError, StoreName};
 pub use local::LocalDisk;
 pub use memory::{Fault, MemoryDisk};
@@ -124,9 +126,9 @@ pub trait Object: Send + Sync {
     /// Size, space and time.
     fn stat(&self) -> Result<ObjectStat, Errno>;
 
-    /// Another descriptor of the object, only for reading, for a process of this node. EOPNOTSUPP when there is no
-    /// such thing.
-    fn lend(&self) -> Result<OwnedFd, Errno> {
+    /// Another descriptor of the object, only for this purpose, for a process of this node. Who is lent it for writing
+    /// may do so for [`WRITING`](crate::loans::WRITING). EOPNOTSUPP when there is no such thing.
+    fn lend(&self, _purpose: Purpose) -> Result<OwnedFd, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 

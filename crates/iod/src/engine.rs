@@ -26,7 +26,7 @@ use crate::connection::Connection;
 use crate::disk::{Disk, Object, View, Waiting};
 use crate::figures::Figures;
 use crate::health::Health;
-use crate::loans::{Loans, Terms};
+use crate::loans::{Loans, Purpose, Terms};
 use crate::lock::{ObjectLocks, SharedLock};
 use crate::plan::Plan;
 use crate::recent::Recent;
@@ -42,7 +42,7 @@ pub struct Engine {
     removed: Mutex<Recent<Handle, ()>>,
     /// Written since the last commit began.
     written: AtomicBool,
-    /// What processes of this node may read by themselves; absent where memory cannot be shared.
+    /// What processes of this node may read and write by themselves; absent where memory cannot be shared.
     loans: Option<Loans>,
     figures: Arc<Figures>,
     health: Arc<Health>,
@@ -151,19 +151,24 @@ impl Engine {
         client.check_present()?;
         self.written.store(true, SeqCst);
         let object = self.find_or_create(handle)?;
+        if let (Some(loans), [_, _, ..]) = (&self.loans, plan.extents()) {
+            // In several pieces: whoever writes by loan meanwhile finds out, and writes again, by a message.
+            loans.end_writing(handle);
+        }
         self.judge(handle, "write", self.store(&*object, plan, data, waiting))?;
         self.figures.written_bytes.add(data.len() as u64);
         self.judge(handle, "stat", object.local_size())
     }
 
-    /// Lends the object for reading. ENOENT before it was first written.
-    pub fn lend(&self, handle: Handle) -> Result<Loan, Errno> {
+    /// Lends the object. ENOENT before it was first written.
+    pub fn lend(&self, handle: Handle, purpose: Purpose) -> Result<Loan, Errno> {
         let loans = self.loans.as_ref().ok_or(Errno::EOPNOTSUPP)?;
-        let _shared = self.locks.share(handle, Waiting::Allowed)?;
+        // Alone: who looks at an object goes by whether others write it.
+        let _alone = self.locks.exclude(handle, Waiting::Allowed)?;
         let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
-        let object = found.ok_or(Errno::ENOENT)?.lend()?;
+        let object = found.ok_or(Errno::ENOENT)?.lend(purpose)?;
         let words = loans.words().try_clone_to_owned().map_err(|_| Errno::ENFILE)?;
-        let terms = loans.lend(handle);
+        let terms = loans.lend(handle, purpose);
         self.figures.loans.one();
         Ok(Loan { terms, files: vec![object, words], in_memory: self.disk.is_memory() })
     }
@@ -320,7 +325,9 @@ impl Engine {
 
     /// Brings everything to stable storage, if there is anything.
     pub fn commit(&self) -> Result<(), Errno> {
-        if !self.written.swap(false, SeqCst) {
+        // What is written by loan is not heard of, so that there may always be something, and once more after the end.
+        let is_lent = self.loans.as_ref().is_some_and(Loans::may_be_written);
+        if !self.written.swap(is_lent, SeqCst) && !is_lent {
             return Ok(());
         }
         self.figures.commits.one();

@@ -128,6 +128,7 @@ impl Iod {
     /// The last call: nothing may be asked of it any more.
     pub fn drain(&self, patience: Duration) -> Result<(), Errno> {
         let idle = self.shared.board().wait_until_idle(patience);
+        self.shared.engine.end_loans();
         self.shared.engine.commit()?;
         if !idle {
             return Err(Errno::ETIMEDOUT);

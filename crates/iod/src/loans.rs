@@ -1,11 +1,12 @@
 //! Which objects are lent to processes of this node, and how they are taken back.
 //!
-//! Each lent object has a word in memory that all borrowers look at before and after a read. The word changes
-//! when the object is removed, or when its word is needed for another object; word 0 changes when all loans end.
-//! See [`pvfs_net::loan`].
+//! Each lent object has a word in memory that all borrowers look at before and after an access, another one when it is
+//! lent for writing. They change when the object is removed, or when the word is needed for another object; that for
+//! writing also when somebody else is not to be disturbed. Word 0 changes when all loans end. See [`pvfs_net::loan`].
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use pvfs_net::loan::WHOLE;
 use pvfs_net::words::Words;
@@ -20,9 +21,20 @@ pub struct Loans {
     lent: Mutex<Lent>,
 }
 
+/// What an object is lent for.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Purpose {
+    /// To be read.
+    Read,
+    /// To be written.
+    Write,
+}
+
 struct Lent {
     /// The word of each object.
-    words: Recent<Handle, u32>,
+    words: Recent<(Handle, Purpose), u32>,
+    /// Until then somebody may write by loan.
+    written_until: Option<Instant>,
     /// Words above were never used.
     next: u32,
     /// Words whose objects are gone.
@@ -47,7 +59,8 @@ impl Loans {
     pub fn new(number: u64) -> Result<Self, Errno> {
         let failed = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(5) as u32);
         let words = Words::new(WORDS).map_err(failed)?;
-        let lent = Lent { words: Recent::new(WORDS - 1), next: 1, free: Vec::new() };
+        let lent =
+            Lent { words: Recent::new(WORDS - 1), written_until: None, next: 1, free: Vec::new() };
         Ok(Self { words, number, lent: Mutex::new(lent) })
     }
 
@@ -57,39 +70,57 @@ impl Loans {
     }
 
     /// Lends an object, whose lock the caller holds.
-    pub fn lend(&self, handle: Handle) -> Terms {
+    pub fn lend(&self, handle: Handle, purpose: Purpose) -> Terms {
         // Read first: a loan begun before everything is taken back must not outlive it.
         let whole = self.words.load(WHOLE);
         let mut lent = self.lock();
-        let word = match lent.words.get(&handle) {
+        if purpose == Purpose::Write {
+            lent.written_until = Some(Instant::now() + WRITING);
+        }
+        let word = match lent.words.get(&(handle, purpose)) {
             Some(word) => *word,
-            None => self.assign(&mut lent, handle),
+            None => self.assign(&mut lent, (handle, purpose)),
         };
         Terms { words: self.number, whole, word, value: self.words.load(word) }
     }
 
-    fn assign(&self, lent: &mut Lent, handle: Handle) -> u32 {
+    fn assign(&self, lent: &mut Lent, key: (Handle, Purpose)) -> u32 {
         let word = lent.free.pop().unwrap_or(lent.next);
         if word == lent.next && (lent.next as usize) < WORDS {
             lent.next += 1;
         }
         if (word as usize) < WORDS {
-            lent.words.insert(handle, word);
+            lent.words.insert(key, word);
             return word;
         }
         let word = lent.words.evict(None).expect("all words are used by some object");
         self.words.change(word);
-        lent.words.insert(handle, word);
+        lent.words.insert(key, word);
         word
     }
 
-    /// Takes an object back; nobody who begins to read it now still can.
+    /// Takes an object back; nobody who begins to use it now still can.
     pub fn end(&self, handle: Handle) {
+        self.end_for(handle, Purpose::Read);
+        self.end_writing(handle);
+    }
+
+    /// Takes an object back from those who write it. Who is writing at this moment finds out afterwards.
+    pub fn end_writing(&self, handle: Handle) {
+        self.end_for(handle, Purpose::Write);
+    }
+
+    fn end_for(&self, handle: Handle, purpose: Purpose) {
         let mut lent = self.lock();
-        if let Some(word) = lent.words.remove(&handle) {
+        if let Some(word) = lent.words.remove(&(handle, purpose)) {
             self.words.change(word);
             lent.free.push(word);
         }
+    }
+
+    /// Whether any object may be written without our hearing of it.
+    pub fn may_be_written(&self) -> bool {
+        self.lock().written_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Takes everything back.
@@ -97,7 +128,7 @@ impl Loans {
         self.words.change(WHOLE);
     }
 
-    /// How many objects have a word.
+    /// How many objects are lent, those for both twice.
     pub fn count(&self) -> usize {
         self.lock().words.len()
     }
@@ -106,6 +137,12 @@ impl Loans {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Seconds, however long the capability is good: so that a daemon that was killed is noticed by its borrowers.
+pub const LOAN_S_MAX: u64 = 30;
+
+/// For how long after it was lent an object may be written: the loan, and an access begun just before its end.
+pub const WRITING: Duration = Duration::from_secs(LOAN_S_MAX + 5);
 
 /// Objects lent at once, and one: 64 KiB of memory that all borrowers map.
 const WORDS: usize = 16 << 10;
@@ -127,16 +164,32 @@ mod tests {
     fn a_loan_ends_when_its_object_is_taken_back_and_no_other_does() {
         let loans = Loans::new(1).unwrap();
         let words = SharedWords::map(loans.words()).unwrap();
-        let [first, second] = [1, 2].map(|object| loans.lend(handle(object)));
-        assert_eq!(loans.lend(handle(1)), first);
+        let [first, second] = [1, 2].map(|object| loans.lend(handle(object), Purpose::Read));
+        assert_eq!(loans.lend(handle(1), Purpose::Read), first);
         loans.end(handle(1));
         assert!(!is_good(&words, first) && is_good(&words, second));
-        let third = loans.lend(handle(3));
+        let third = loans.lend(handle(3), Purpose::Read);
         assert_eq!(third.word, first.word, "its word is used again");
         assert!(is_good(&words, third) && !is_good(&words, first));
         loans.end_all();
         assert!(!is_good(&words, second) && !is_good(&words, third));
-        assert!(is_good(&words, loans.lend(handle(2))));
+        assert!(is_good(&words, loans.lend(handle(2), Purpose::Read)));
+    }
+
+    #[test]
+    fn who_writes_can_be_asked_to_stop_without_those_who_read() {
+        let loans = Loans::new(1).unwrap();
+        let words = SharedWords::map(loans.words()).unwrap();
+        let reading = loans.lend(handle(1), Purpose::Read);
+        assert!(!loans.may_be_written());
+        let writing = loans.lend(handle(1), Purpose::Write);
+        assert!(loans.may_be_written());
+        loans.end_writing(handle(1));
+        assert!(is_good(&words, reading) && !is_good(&words, writing));
+        let again = loans.lend(handle(1), Purpose::Write);
+        assert!(is_good(&words, again));
+        loans.end(handle(1));
+        assert!(!is_good(&words, reading) && !is_good(&words, again));
     }
 
     #[test]
@@ -144,7 +197,7 @@ mod tests {
         let loans = Loans::new(1).unwrap();
         let words = SharedWords::map(loans.words()).unwrap();
         let terms: Vec<Terms> =
-            (0..2 * WORDS as u64).map(|object| loans.lend(handle(object))).collect();
+            (0..2 * WORDS as u64).map(|object| loans.lend(handle(object), Purpose::Read)).collect();
         assert_eq!(loans.count(), WORDS - 1);
         let good: Vec<&Terms> = terms.iter().filter(|terms| is_good(&words, **terms)).collect();
         assert_eq!(good.len(), WORDS - 1);

@@ -244,6 +244,10 @@ impl Shared {
         if let Some(on_order) = self.on_order.get() {
             on_order(order);
         }
+        if order.kind == OrderKind::Deny {
+            // Those who are still believed borrow again.
+            self.engine.end_loans();
+        }
     }
 
     /// Calls this after each order that was carried out; the first one given stays.

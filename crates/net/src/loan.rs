@@ -1,4 +1,4 @@
-//! Objects that a daemon of this node has lent: read directly, without a message.
+//! Objects that a daemon of this node has lent: read and written directly, without a message.
 //!
 //! ```text
 //!   iod                                     client
@@ -9,22 +9,26 @@
 //!
 //! What is not in memory, and everything while a word has changed or the time of the loan is over, is asked of
 //! the daemon as usual. So a read by loan never waits, and a daemon that takes a loan back is obeyed at once.
+//!
+//! Written is what lies within one page: the kernel does that as a whole, also for a process that is killed meanwhile.
+//! When a word has changed after a write it may or may not be there; the daemon is asked to write it again.
 
-use std::io::IoSliceMut;
+use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::sync::Arc;
 
 use pvfs_layout::sieve::Runs;
+use rustix::fs::Stat;
 use rustix::io::ReadWriteFlags;
 
 use crate::runtime::{Instant, KeptFile};
 use crate::words::SharedWords;
 
-/// An object on loan, for reading.
+/// An object on loan, for reading or for writing.
 #[derive(Debug)]
 pub struct Loan {
     /// The object.
-    pub file: KeptFile,
+    pub file: LentFile,
     /// Where the daemon says that it wants it back.
     pub words: Arc<SharedWords>,
     /// The daemon's word and its value.
@@ -35,6 +39,34 @@ pub struct Loan {
     pub in_memory: bool,
     /// When it ends by itself.
     pub until: Instant,
+    /// In which boot of the daemon's store it was lent ([`pvfs_wire::ops::Welcome::boot`]).
+    pub boot: u64,
+}
+
+/// A lent object's descriptor, and which file it is: a program that closes descriptors behind our back must not have
+/// another file take its place.
+#[derive(Debug)]
+pub struct LentFile {
+    file: KeptFile,
+    identity: (u64, u64),
+}
+
+impl LentFile {
+    /// What came with the loan; `None` when the kernel does not say what it is.
+    pub fn new(file: KeptFile) -> Option<Self> {
+        let identity = identity(&rustix::fs::fstat(&file).ok()?);
+        Some(Self { file, identity })
+    }
+
+    /// Its size, if it is still there.
+    fn size(&self) -> Option<u64> {
+        let stat = rustix::fs::fstat(&self.file).ok()?;
+        (identity(&stat) == self.identity).then_some(stat.st_size as u64)
+    }
+}
+
+fn identity(stat: &Stat) -> (u64, u64) {
+    (stat.st_dev, stat.st_ino)
 }
 
 /// What a read by loan brought.
@@ -65,11 +97,23 @@ impl Loan {
         let mut pieces: Vec<IoSliceMut<'_>> =
             into.iter_mut().map(|piece| IoSliceMut::new(piece)).collect();
         let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
-        let bytes = rustix::io::preadv2(&self.file, &mut pieces, local, flags).ok()?;
-        let local_size = rustix::fs::fstat(&self.file).ok()?.st_size as u64;
+        let bytes = rustix::io::preadv2(&self.file.file, &mut pieces, local, flags).ok()?;
+        let local_size = self.file.size()?;
         // In the middle of the object: the rest is not in memory.
         let is_cut = bytes < wanted && local + (bytes as u64) < local_size;
         (!is_cut && self.is_good(now)).then_some(LentRead { bytes, local_size })
+    }
+
+    /// Writes at `local`, within one page. `None` when the daemon has to do it, also if it was done here already.
+    pub fn write(&self, local: u64, from: &[&[u8]], now: Instant) -> Option<()> {
+        let bytes: usize = from.iter().map(|piece| piece.len()).sum();
+        if from.len() > PIECES_MAX || !is_in_one_page(local, bytes) || !self.is_good(now) {
+            return None;
+        }
+        self.file.size()?;
+        let pieces: Vec<IoSlice<'_>> = from.iter().map(|piece| IoSlice::new(piece)).collect();
+        let written = rustix::io::pwritev(&self.file.file, &pieces, local).ok()?;
+        (written == bytes && self.is_good(now)).then_some(())
     }
 
     /// Reads ranges of the object, one after the other, into memory of the same length in all; what is beyond the end
@@ -103,7 +147,7 @@ impl Loan {
                 start += piece.len() as u64;
             }
         }
-        let local_size = rustix::fs::fstat(&self.file).ok()?.st_size as u64;
+        let local_size = self.file.size()?;
         (local_size <= end_seen && self.is_good(now)).then_some(local_size)
     }
 
@@ -111,7 +155,7 @@ impl Loan {
     fn read_piece(&self, start: u64, piece: &mut [u8]) -> Option<u64> {
         let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
         let pieces = &mut [IoSliceMut::new(piece)];
-        let bytes = rustix::io::preadv2(&self.file, pieces, start, flags).ok()?;
+        let bytes = rustix::io::preadv2(&self.file.file, pieces, start, flags).ok()?;
         if bytes == piece.len() {
             return Some(u64::MAX);
         }
@@ -156,6 +200,14 @@ impl<'a, 'b> Scatter<'a, 'b> {
 /// The word that changes when all loans of a daemon end.
 pub const WHOLE: u32 = 0;
 
+/// Whether so many bytes can be written by loan.
+pub fn is_in_one_page(local: u64, bytes: usize) -> bool {
+    bytes > 0 && bytes as u64 <= PAGE_BYTES && local % PAGE_BYTES + bytes as u64 <= PAGE_BYTES
+}
+
+/// Of the smallest pages there are.
+const PAGE_BYTES: u64 = 4096;
+
 /// The kernel's IOV_MAX.
 const PIECES_MAX: usize = 1024;
 
@@ -169,12 +221,13 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         Loan {
-            file: KeptFile::new(file.into(), None),
+            file: LentFile::new(KeptFile::new(file.into(), None)).unwrap(),
             words: Arc::new(SharedWords::map(words.file()).unwrap()),
             whole: (0, words.load(0)),
             object: (5, words.load(5)),
             in_memory: true,
             until: Instant(100),
+            boot: 1,
         }
     }
 
@@ -193,6 +246,40 @@ mod tests {
         assert_eq!(read(&loan, 2, 5, 0), Some((b"23456".to_vec(), 10)));
         assert_eq!(read(&loan, 7, 9, 0), Some((b"789".to_vec(), 10)), "up to its end");
         assert_eq!(read(&loan, 50, 9, 0), Some((Vec::new(), 10)), "and nothing beyond");
+    }
+
+    #[test]
+    fn it_is_written_within_a_page_while_it_is_good() {
+        let words = Words::new(16).unwrap();
+        let loan = loan(b"0123456789", &words);
+        let write = |local, bytes: &[u8], now| {
+            let (first, second) = bytes.split_at(bytes.len() / 2);
+            loan.write(local, &[first, second], Instant(now))
+        };
+        assert_eq!(write(2, b"abc", 0), Some(()));
+        assert_eq!(read(&loan, 0, 10, 0), Some((b"01abc56789".to_vec(), 10)));
+        assert_eq!(write(4094, b"xyz", 0), None, "two pages");
+        assert_eq!(write(0, &[7; 4097], 0), None);
+        assert_eq!(write(0, b"", 0), None);
+        assert_eq!(write(8192, &[7; 4096], 0), Some(()), "it grows");
+        assert_eq!(write(2, b"late", 100), None);
+        words.change(5);
+        assert_eq!(write(2, b"late", 0), None);
+        words.change(3);
+        assert_eq!(loan.file.size(), Some(12288));
+    }
+
+    #[test]
+    fn another_file_in_its_place_is_neither_read_nor_written() {
+        let words = Words::new(16).unwrap();
+        let mut loan = loan(b"0123456789", &words);
+        let mut other = tempfile::tempfile().unwrap();
+        other.write_all(b"private").unwrap();
+        let size = || other.metadata().unwrap().len();
+        loan.file.file = KeptFile::new(other.try_clone().unwrap().into(), None);
+        assert_eq!(loan.write(2, &[&[7; 100]], Instant(0)), None);
+        assert_eq!(size(), 7);
+        assert_eq!(read(&loan, 0, 7, 0), None);
     }
 
     #[test]

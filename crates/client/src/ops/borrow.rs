@@ -1,4 +1,4 @@
-//! Reading by loan: the bytes of one slot directly from the object, where its iod runs on this node and lends it.
+//! Reading and writing by loan: the bytes of one slot directly in the object, where its iod runs on this node and lends it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pvfs_layout::{Distribution, Intersection, Regions};
 use pvfs_net::call::{Data, Patience, Server};
-use pvfs_net::loan::{Loan, WHOLE};
+use pvfs_net::loan::{LentFile, Loan, WHOLE, is_in_one_page};
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::Errno;
 use pvfs_wire::ops::Lend;
@@ -15,16 +15,52 @@ use super::pieces::Share;
 use super::read::SlotEnd;
 use crate::error::Result;
 use crate::file::OpenFile;
-use crate::loans::Advice;
+use crate::loans::{Advice, Purpose};
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
     /// How so many bytes of a slot are to be had.
     pub(super) fn advise(&self, file: &OpenFile, iod: &Server<R>, slot: u32, bytes: u64) -> Advice {
-        if !self.filesystem.options().borrows || !iod.is_on_this_node() {
+        if !self.may_borrow(iod) {
             return Advice::Ask;
         }
-        file.loans().advise(slot, bytes, self.filesystem.runtime().now())
+        file.loans().advise(slot, Purpose::Read, bytes, self.filesystem.runtime().now())
+    }
+
+    /// How this range of a slot's object is to be written.
+    pub(super) fn advise_write(
+        &self,
+        file: &OpenFile,
+        iod: &Server<R>,
+        slot: u32,
+        local: &Range<u64>,
+    ) -> Advice {
+        let bytes = local.end - local.start;
+        if !is_in_one_page(local.start, bytes as usize) || !self.may_borrow(iod) {
+            return Advice::Ask;
+        }
+        file.loans().advise(slot, Purpose::Write, bytes, self.filesystem.runtime().now())
+    }
+
+    fn may_borrow(&self, iod: &Server<R>) -> bool {
+        self.filesystem.options().borrows && iod.is_on_this_node()
+    }
+
+    /// Writes a share into the object itself; `None` when the iod has to do it after all.
+    pub(super) fn write_lent(
+        &self,
+        file: &OpenFile,
+        loan: &Loan,
+        local: u64,
+        share: &Share<&[u8]>,
+    ) -> Option<()> {
+        let runtime = self.filesystem.runtime();
+        let begun = runtime.now();
+        let written = loan.write(local, &share.pieces, begun);
+        if begun.until(runtime.now()) > SLOW {
+            file.loans().rest(share.slot, Purpose::Write, runtime.now());
+        }
+        written.inspect(|()| file.unsynced().wrote(share.slot, loan.boot, false))
     }
 
     /// Reads a share from the object itself; `None` when the iod has to be asked after all.
@@ -57,34 +93,50 @@ impl<R: Runtime> User<R> {
         loan.read_ranges(ranges, pieces, self.filesystem.runtime().now())
     }
 
-    /// Borrows the object for the reads to come. That the iod does not lend it is no failure.
-    pub(super) async fn borrow(&self, file: &OpenFile, slot: u32, iod: &Server<R>) {
-        match self.ask_for_loan(file, iod).await {
-            Ok(loan) => file.loans().lent(slot, Arc::new(loan)),
+    /// Borrows the object for what is to come. That the iod does not lend it is no failure.
+    pub(super) async fn borrow(
+        &self,
+        file: &OpenFile,
+        slot: u32,
+        iod: &Server<R>,
+        purpose: Purpose,
+    ) {
+        match self.ask_for_loan(file, iod, purpose).await {
+            Ok(loan) => file.loans().lent(slot, purpose, Arc::new(loan)),
             Err(error) => tracing::debug!(iod = iod.name(), %error, "object not lent"),
         }
     }
 
-    async fn ask_for_loan(&self, file: &OpenFile, iod: &Server<R>) -> Result<Loan> {
+    async fn ask_for_loan(
+        &self,
+        file: &OpenFile,
+        iod: &Server<R>,
+        purpose: Purpose,
+    ) -> Result<Loan> {
         let caller = self.filesystem.caller();
         let (asked, shown) = (caller.runtime.now(), file.shown());
-        let make = |access| Lend { access };
+        let make = |access| Lend { access, write: purpose == Purpose::Write };
         let mut nothing = Data::default();
         let moved =
             caller.transfer(iod, &self.principal, &shown, make, &mut nothing, PATIENCE).await?;
         let (lent, files) = (moved.reply, <[_; 2]>::try_from(moved.files));
         let [object, words] = files.map_err(|_| Errno::EOPNOTSUPP)?;
         let words = self.filesystem.boards().words(lent.words, &words).ok_or(Errno::EOPNOTSUPP)?;
+        let file = caller.runtime.keep(object).and_then(LentFile::new);
         Ok(Loan {
-            file: caller.runtime.keep(object).ok_or(Errno::EMFILE)?,
+            file: file.ok_or(Errno::EMFILE)?,
             words,
             whole: (WHOLE, lent.whole),
             object: (lent.word, lent.value),
             in_memory: lent.in_memory,
             until: asked.after(Duration::from_millis(u64::from(lent.valid_ms))),
+            boot: moved.boot,
         })
     }
 }
 
-/// A read that is done already waits this long, once, to make the next ones faster.
+/// A write of a page that took so long had to wait.
+const SLOW: Duration = Duration::from_millis(10);
+
+/// An access that is done already waits this long, once, to make the next ones faster.
 const PATIENCE: Patience = Patience { timeout: Duration::from_millis(500), insist: false };

@@ -11,7 +11,7 @@ use pvfs_wire::ops::{OpenFlags, Read};
 use super::pieces::{Share, deal_mut, regions, windows};
 use crate::error::Result;
 use crate::file::OpenFile;
-use crate::loans::Advice;
+use crate::loans::{Advice, Purpose};
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
@@ -90,7 +90,7 @@ impl<R: Runtime> User<R> {
         }
         let end = self.read_asked(file, iod, window, share).await?;
         if let Advice::Borrow = advice {
-            self.borrow(file, slot, iod).await;
+            self.borrow(file, slot, iod, Purpose::Read).await;
         }
         Ok(end)
     }

@@ -12,7 +12,7 @@ use super::memory::Targets;
 use super::staging;
 use crate::error::Result;
 use crate::file::OpenFile;
-use crate::loans::Advice;
+use crate::loans::{Advice, Purpose};
 use crate::user::User;
 
 /// What one slot's reply says of the end of the file.
@@ -127,7 +127,7 @@ impl<R: Runtime> User<R> {
             .await?;
         super::read::zero_after(pieces, moved.bytes);
         if let Advice::Borrow = advice {
-            self.borrow(file, slot, iod).await;
+            self.borrow(file, slot, iod, Purpose::Read).await;
         }
         Ok(SlotEnd { slot, local_size: moved.reply.local_size })
     }

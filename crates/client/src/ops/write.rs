@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use pvfs_layout::Distribution;
 use pvfs_net::call::Data;
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Errno;
@@ -11,6 +12,7 @@ use pvfs_wire::ops::{OpenFlags, Write};
 use super::pieces::{Share, deal_ref, regions, windows};
 use crate::error::Result;
 use crate::file::OpenFile;
+use crate::loans::{Advice, Purpose};
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
@@ -103,6 +105,13 @@ impl<R: Runtime> User<R> {
     ) -> Result<()> {
         let slot = share.slot;
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
+        let local = file.placement.dist.local_range(slot, window.clone());
+        let advice = if sync { Advice::Ask } else { self.advise_write(file, iod, slot, &local) };
+        if let Advice::Borrowed(loan) = &advice
+            && self.write_lent(file, loan, local.start, share).is_some()
+        {
+            return Ok(());
+        }
         let regions = regions(window)?;
         let moved = self
             .transfer::<Write>(
@@ -113,6 +122,9 @@ impl<R: Runtime> User<R> {
             )
             .await?;
         file.unsynced().wrote(slot, moved.boot, sync);
+        if let Advice::Borrow = advice {
+            self.borrow(file, slot, iod, Purpose::Write).await;
+        }
         Ok(())
     }
 

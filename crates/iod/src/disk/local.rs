@@ -11,13 +11,14 @@
 //!
 //! Descriptors are kept open, at most so many; one that was used lately is kept rather than one that was not.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use pvfs_wire::attr::Time;
 use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
@@ -29,6 +30,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use super::boot::Boot;
 use super::windows::{Slot, Windows};
 use super::{Disk, FormatError, Object, StoreName, View, Waiting, copy_bytes, format};
+use crate::loans::{Purpose, WRITING};
 use crate::lock::spread;
 use crate::recent::Recent;
 
@@ -57,6 +59,9 @@ struct Store {
     /// Directories of objects whose own names are on stable storage; 65,536 at most.
     reachable: Mutex<HashSet<String>>,
     windows: Windows,
+    opened: Instant,
+    /// What others may write, and until when: what is opened again has to know. At most [`LENT_MAX`].
+    lent: Mutex<HashMap<Handle, u64>>,
     boot: Boot,
     _locked: File,
 }
@@ -66,9 +71,11 @@ struct LocalObject {
     handle: Handle,
     file: OwnedFd,
     dirty: AtomicBool,
-    /// The file's size, or [`UNKNOWN`]. Nobody but this daemon changes it, and not while another of its threads
-    /// uses the object.
+    /// The file's size, or [`UNKNOWN`]: while it is lent for writing, too. Else nobody but this daemon changes it, and
+    /// not while another of its threads uses the object.
     size: AtomicU64,
+    /// Until when others may write it, in milliseconds after the store was opened.
+    lent_until_ms: AtomicU64,
     /// Whether its name is known to be on stable storage.
     name_synced: AtomicBool,
     window: Arc<Slot>,
@@ -252,6 +259,8 @@ impl Store {
             lost: Mutex::default(),
             reachable: Mutex::default(),
             windows: Windows::new(),
+            opened: Instant::now(),
+            lent: Mutex::default(),
             boot,
             _locked: locked,
         })
@@ -320,6 +329,33 @@ impl Store {
         outcome
     }
 
+    /// Milliseconds since it was opened.
+    fn age_ms(&self) -> u64 {
+        self.opened.elapsed().as_millis() as u64
+    }
+
+    /// Others may write the object; returns until when. EAGAIN when there are too many.
+    fn lend_for_writing(&self, handle: Handle) -> Result<u64, Errno> {
+        let (now, mut lent) = (self.age_ms(), self.lent());
+        if lent.len() >= LENT_MAX {
+            lent.retain(|_, until| now < *until);
+        }
+        if lent.len() >= LENT_MAX {
+            return Err(Errno::EAGAIN);
+        }
+        let until = now + WRITING.as_millis() as u64;
+        lent.insert(handle, until);
+        Ok(until)
+    }
+
+    fn lent_until_ms(&self, handle: Handle) -> Option<u64> {
+        self.lent().get(&handle).copied()
+    }
+
+    fn lent(&self) -> MutexGuard<'_, HashMap<Handle, u64>> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn closed_dirty(&self) -> MutexGuard<'_, HashSet<Handle>> {
         self.closed_dirty.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -332,12 +368,32 @@ impl Store {
 impl LocalObject {
     fn new(store: Arc<Store>, handle: Handle, file: OwnedFd) -> Self {
         let [dirty, name_synced] = [false, false].map(AtomicBool::new);
-        let (size, window) = (AtomicU64::new(UNKNOWN), Arc::default());
-        Self { store, handle, file, dirty, size, name_synced, window }
+        let (size, lent_until_ms) = (AtomicU64::new(UNKNOWN), AtomicU64::new(0));
+        let (lent, window) = (store.lent_until_ms(handle), Arc::default());
+        let object = Self { store, handle, file, dirty, size, lent_until_ms, name_synced, window };
+        if let Some(until_ms) = lent {
+            object.others_write(until_ms);
+        }
+        object
+    }
+
+    /// Others may write it until then.
+    fn others_write(&self, until_ms: u64) {
+        self.lent_until_ms.store(until_ms, Relaxed);
+        self.size.store(UNKNOWN, Relaxed);
+    }
+
+    fn is_written_by_others(&self) -> bool {
+        match self.lent_until_ms.load(Relaxed) {
+            0 => false,
+            until => self.store.age_ms() < until,
+        }
     }
 
     fn will_close(&self) {
-        if self.dirty.load(Relaxed) {
+        // What others write does not show here.
+        let was_lent = self.lent_until_ms.load(Relaxed) > 0;
+        if self.dirty.load(Relaxed) || was_lent {
             self.store.closed_dirty().insert(self.handle);
         }
     }
@@ -439,7 +495,7 @@ impl Object for LocalObject {
         self.dirty.store(true, Relaxed);
         let known = self.size.swap(UNKNOWN, Relaxed);
         self.write_all(local, from)?;
-        if known != UNKNOWN {
+        if known != UNKNOWN && !self.is_written_by_others() {
             self.size.store(known.max(local + from.len() as u64), Relaxed);
         }
         Ok(())
@@ -530,13 +586,20 @@ impl Object for LocalObject {
         sys::fstat(&self.file).map(|stat| object_stat(&stat)).map_err(errno)
     }
 
-    fn lend(&self) -> Result<OwnedFd, Errno> {
+    fn lend(&self, purpose: Purpose) -> Result<OwnedFd, Errno> {
+        let access = match purpose {
+            Purpose::Read => OFlags::RDONLY,
+            Purpose::Write => OFlags::WRONLY,
+        };
+        if purpose == Purpose::Write {
+            self.others_write(self.store.lend_for_writing(self.handle)?);
+        }
         let again = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        sys::open(again, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(errno)
+        sys::open(again, access | OFlags::CLOEXEC, Mode::empty()).map_err(errno)
     }
 
     fn view(&self, range: Range<u64>) -> Option<View> {
-        if range.end - range.start < VIEWED_BYTES_MIN {
+        if range.end - range.start < VIEWED_BYTES_MIN || self.is_written_by_others() {
             return None;
         }
         let window = self.store.windows.find((self.handle, &self.file), &self.window, &range)?;
@@ -547,7 +610,9 @@ impl Object for LocalObject {
         match self.size.load(Relaxed) {
             UNKNOWN => {
                 let size = self.stat()?.local_size;
-                self.size.store(size, Relaxed);
+                if !self.is_written_by_others() {
+                    self.size.store(size, Relaxed);
+                }
                 Ok(size)
             }
             size => Ok(size),
@@ -633,6 +698,9 @@ const VIEWED_BYTES_MIN: u64 = 32 << 10;
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 /// So that reactors and workers rarely meet at one.
 const SHARDS: usize = 16;
+
+/// Objects lent for writing at once.
+const LENT_MAX: usize = 16 << 10;
 /// An open file costs the kernel about a kilobyte besides its inode.
 const DESCRIPTORS_MAX: u64 = 64 << 10;
 

@@ -1,4 +1,4 @@
-//! Lend: the object itself, read-only, for a process of this node.
+//! Lend: the object itself, for reading or for writing, for a process of this node.
 
 use pvfs_net::service::Response;
 use pvfs_wire::ops::{Lend, Lent};
@@ -7,23 +7,28 @@ use pvfs_wire::{Errno, Handle};
 
 use super::{Execute, Next, Outcome};
 use crate::call::Call;
+use crate::loans::{LOAN_S_MAX, Purpose};
 use crate::shared::Shared;
 
 impl Execute for Lend {
     fn execute(self, iod: &Shared, call: &Call<'_>) -> Outcome {
-        let capability = iod.grant(call, &self.access, Rights::READ)?;
+        let (purpose, right) = match self.write {
+            true => (Purpose::Write, Rights::WRITE),
+            false => (Purpose::Read, Rights::READ),
+        };
+        let capability = iod.grant(call, &self.access, right)?;
         if !call.shares_node() {
             return Err(Errno::EOPNOTSUPP);
         }
         let (handle, now_s) = (capability.handle, iod.clock.unix().as_secs());
         let left_s = capability.expiry.saturating_sub(now_s).min(LOAN_S_MAX);
         // Opening it may wait for the disk.
-        Ok(Next::work(0, move |iod, _| lend(iod, handle, left_s as u32 * 1000)))
+        Ok(Next::work(0, move |iod, _| lend(iod, handle, purpose, left_s as u32 * 1000)))
     }
 }
 
-fn lend(iod: &Shared, handle: Handle, valid_ms: u32) -> Outcome {
-    let loan = iod.engine.lend(handle)?;
+fn lend(iod: &Shared, handle: Handle, purpose: Purpose, valid_ms: u32) -> Outcome {
+    let loan = iod.engine.lend(handle, purpose)?;
     let terms = loan.terms;
     let reply = Lent {
         words: terms.words,
@@ -35,6 +40,3 @@ fn lend(iod: &Shared, handle: Handle, valid_ms: u32) -> Outcome {
     };
     Ok(Next::Answer(Response::with_files::<Lend>(&reply, loan.files)))
 }
-
-/// However long the capability is good: so that a daemon that was killed is noticed by its borrowers.
-const LOAN_S_MAX: u64 = 30;

@@ -76,14 +76,16 @@ record! {
 }
 
 record! {
-    /// Asks for the object itself, to read it without a message. For processes of the iod's node, over AF_UNIX:
-    /// two descriptors come with the reply, the object (read-only) and the words.
+    /// Asks for the object itself, to read or write it without a message. For processes of the iod's node, over
+    /// AF_UNIX: two descriptors come with the reply, the object (read-only, or write-only) and the words.
     ///
     /// Errors: EOPNOTSUPP not over this connection, or not from this store; ENOENT never written yet; EAGAIN
     /// too much is lent.
     pub struct Lend {
-        /// The right to read.
+        /// The right to do that.
         pub access: Access,
+        /// For writing; else for reading.
+        pub write: bool,
     }
 }
 
@@ -94,7 +96,7 @@ record! {
         pub words: u64,
         /// The value of word 0, which changes when all loans end.
         pub whole: u32,
-        /// Which word changes when the object is removed, moved or not lent any more.
+        /// Which word changes when the object is removed, moved or not lent any more for this.
         pub word: u32,
         /// That word's value.
         pub value: u32,

@@ -289,7 +289,7 @@ records! {
     Written { local_size }
     TruncateObject { access, slot, size }
     Sync { access }
-    Lend { access }
+    Lend { access, write }
     Lent { words, whole, word, value, in_memory, valid_ms }
     AllocateObject { access, slot, offset, bytes, how, grow }
     SeekObject { access, slot, offset, hole }

@@ -1,9 +1,11 @@
 //! The client library against real daemons.
 
+#[path = "../support/mod.rs"]
 mod support;
 
-use pvfs_client::{OpenFile, Region, User, block_on};
-use pvfs_conformance::chance::Chance;
+mod loans;
+
+use pvfs_client::{User, block_on};
 use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{SizeState, Striping};
@@ -145,146 +147,4 @@ fn an_unlinked_open_file_lives_until_it_is_closed() {
     block_on(user.close(file)).unwrap();
     let gone = block_on(user.stat(Target::object(handle), true)).unwrap_err();
     assert_eq!(gone.errno(), Errno::ESTALE);
-}
-
-fn of(region: &Region) -> std::ops::Range<usize> {
-    region.offset as usize..region.end() as usize
-}
-
-/// Any regions, in any order, some beyond the end.
-fn any_regions(chance: &mut Chance) -> Vec<Region> {
-    let mut region = || {
-        let (offset, len) = (chance.below(2 << 20) as u64, 1 + chance.below(9000) as u64);
-        Region { offset, len }
-    };
-    (0..40).map(|_| region()).collect()
-}
-
-/// What these regions hold, zeros beyond the end, and how many of the bytes are before it.
-fn held(model: &[u8], regions: &[Region]) -> (u64, Vec<u8>) {
-    let (mut bytes, mut before) = (Vec::new(), 0);
-    for region in regions {
-        let range = of(region);
-        let end = range.end.min(model.len());
-        let inside = &model[range.start.min(end)..end];
-        before += inside.len() as u64;
-        bytes.extend_from_slice(inside);
-        bytes.resize(bytes.len() + range.len() - inside.len(), 0);
-    }
-    (before, bytes)
-}
-
-/// A reader that has borrowed the objects of this file.
-fn borrower(cluster: &TestCluster, path: &str) -> (User<Blocking>, OpenFile) {
-    let user = cluster.user();
-    let target = below(&user, path);
-    let file =
-        block_on(user.open_regular(target, OpenFlags::READ, 0, Striping::default())).unwrap();
-    let mut buffer = vec![0; 4 << 20];
-    for _ in 0..2 {
-        block_on(user.read_at(&file, 0, &mut buffer)).unwrap();
-    }
-    (user, file)
-}
-
-#[test]
-fn what_iods_of_this_node_lend_is_read_without_a_message() {
-    let cluster = TestCluster::start(3);
-    let user = cluster.user();
-    let file =
-        block_on(user.open_regular(below(&user, "f"), NEW, 0o644, Striping::default())).unwrap();
-    let content = pattern(3 << 20, 11);
-    block_on(user.write_at(&file, 0, &content, false)).unwrap();
-    let (reader, borrowed) = borrower(&cluster, "f");
-    let iods = ["io0", "io1", "io2"];
-    iods.iter().for_each(|iod| cluster.hang(iod));
-    for (offset, length) in [(0, 3 << 20), (65_535, 70_000), (1, 1)] {
-        let mut buffer = vec![0; length];
-        let got = block_on(reader.read_at(&borrowed, offset as u64, &mut buffer)).unwrap();
-        assert!(got == length && buffer == content[offset..offset + length], "offset {offset}");
-    }
-    let column: Vec<Region> =
-        (0..300).map(|row| Region { offset: (299 - row) * 10_000 + 17, len: 100 }).collect();
-    let mut buffer = vec![0; 30_000];
-    let got = block_on(reader.readx(&borrowed, &mut [&mut buffer], &column)).unwrap();
-    let wanted: Vec<u8> = column.iter().flat_map(|region| &content[of(region)]).copied().collect();
-    assert!(got == 30_000 && buffer == wanted, "a column");
-    iods.iter().for_each(|iod| cluster.wake(iod));
-}
-
-#[test]
-fn a_loan_ends_with_an_emergency_stop() {
-    let cluster = TestCluster::start(2);
-    let user = cluster.user();
-    let file =
-        block_on(user.open_regular(below(&user, "f"), NEW, 0o644, Striping::default())).unwrap();
-    block_on(user.write_at(&file, 0, &pattern(1 << 20, 5), false)).unwrap();
-    let (reader, borrowed) = borrower(&cluster, "f");
-    cluster.shell("pvfs estop all").succeeds();
-    let mut buffer = vec![0; 1000];
-    let refused = block_on(reader.read_at(&borrowed, 0, &mut buffer)).unwrap_err();
-    assert_eq!(refused.errno(), Errno::EIO);
-    cluster.shell("pvfs resume all").succeeds();
-    assert_eq!(block_on(reader.read_at(&borrowed, 0, &mut buffer)).unwrap(), 1000);
-}
-
-/// One client writes and cuts through the iods; one reads by loan, one by messages; both must see the model.
-#[test]
-fn reads_by_loan_see_every_change_as_reads_by_message_do() {
-    let cluster = TestCluster::start(3);
-    let seed = 20_261_121;
-    let mut chance = Chance::new(seed);
-    let user = cluster.user();
-    let file =
-        block_on(user.open_regular(below(&user, "f"), NEW, 0o644, Striping::default())).unwrap();
-    let mut model = pattern(1 << 20, 3);
-    block_on(user.write_at(&file, 0, &model, false)).unwrap();
-    let (borrower, borrowed) = borrower(&cluster, "f");
-    let asker = cluster.user_with(|options| options.borrows = false);
-    let flags = OpenFlags::READ;
-    let asked =
-        block_on(asker.open_regular(below(&asker, "f"), flags, 0, Striping::default())).unwrap();
-    for step in 0..600 {
-        let offset = chance.below(2 << 20);
-        let length = 1 + chance.below(300_000);
-        match chance.below(4) {
-            0 => {
-                let content = pattern(length, step);
-                block_on(user.write_at(&file, offset as u64, &content, false)).unwrap();
-                model.resize(model.len().max(offset + length), 0);
-                model[offset..offset + length].copy_from_slice(&content);
-            }
-            1 if step % 3 == 0 => {
-                block_on(user.truncate_file(&file, offset as u64)).unwrap();
-                model.resize(offset, 0);
-            }
-            _ => {
-                let end = (offset + length).min(model.len());
-                let expected = &model[offset.min(end)..end];
-                for (how, reader, file) in
-                    [("asking", &asker, &asked), ("by loan", &borrower, &borrowed)]
-                {
-                    let mut buffer = vec![7; length];
-                    let got = block_on(reader.read_at(file, offset as u64, &mut buffer)).unwrap();
-                    let same = buffer.iter().zip(expected).take_while(|(a, b)| a == b).count();
-                    let wanted = expected.len();
-                    assert!(
-                        (got, same) == (wanted, wanted),
-                        "seed {seed} step {step} {how}: {got} of {wanted} bytes, wrong from {same}"
-                    );
-                }
-                let regions = any_regions(&mut chance);
-                let (before, expected) = held(&model, &regions);
-                for (how, reader, file) in
-                    [("asking", &asker, &asked), ("by loan", &borrower, &borrowed)]
-                {
-                    let mut buffer = vec![7; expected.len()];
-                    let (first, second) = buffer.split_at_mut(expected.len() / 3);
-                    let got = block_on(reader.readx(file, &mut [first, second], &regions)).unwrap();
-                    assert_eq!(got, before, "seed {seed} step {step} {how}");
-                    assert!(buffer == expected, "seed {seed} step {step} {how}: {regions:?}");
-                }
-            }
-        }
-    }
 }
