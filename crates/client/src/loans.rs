@@ -3,7 +3,7 @@
 //! Borrowing costs a message, so it is done for a file that is used for the second time on the same iod,
 //! or in long pieces.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,11 +14,11 @@ use pvfs_net::words::SharedWords;
 /// The objects of one open file that were borrowed, by slot and purpose.
 #[derive(Debug, Default)]
 pub struct Loans {
-    slots: HashMap<(u32, Purpose), Slot>,
+    slots: BTreeMap<(u32, Purpose), Slot>,
 }
 
 /// What an object is borrowed for.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Purpose {
     /// To read it.
     Read,
@@ -66,6 +66,14 @@ impl Loans {
         }
         *known = Slot::NotBefore(now.after(PAUSE));
         Advice::Borrow
+    }
+
+    /// What was borrowed for this, if it is still good.
+    pub fn borrowed(&self, slot: u32, purpose: Purpose, now: Instant) -> Option<Arc<Loan>> {
+        match self.slots.get(&(slot, purpose)) {
+            Some(Slot::Borrowed(loan)) if loan.is_good(now) => Some(loan.clone()),
+            _ => None,
+        }
     }
 
     /// The object of this slot was lent.

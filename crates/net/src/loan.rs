@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pvfs_layout::sieve::Runs;
-use rustix::fs::Stat;
+use rustix::fs::SeekFrom;
 use rustix::io::ReadWriteFlags;
 
 use crate::runtime::{Instant, KeptFile};
@@ -43,30 +43,31 @@ pub struct Loan {
     pub boot: u64,
 }
 
-/// A lent object's descriptor, and which file it is: a program that closes descriptors behind our back must not have
-/// another file take its place.
+/// A lent object's descriptor. A program may close descriptors behind our back, and another file must not take its
+/// place: its kernel position, which nobody needs, is a number that no other file has.
 #[derive(Debug)]
 pub struct LentFile {
     file: KeptFile,
-    identity: (u64, u64),
+    mark: u64,
 }
 
 impl LentFile {
-    /// What came with the loan; `None` when the kernel does not say what it is.
-    pub fn new(file: KeptFile) -> Option<Self> {
-        let identity = identity(&rustix::fs::fstat(&file).ok()?);
-        Some(Self { file, identity })
+    /// What came with the loan; `None` when it cannot be positioned.
+    pub fn new(file: KeptFile, random: u64) -> Option<Self> {
+        // Any local file system has files so large, and no program is there.
+        let mark = (1 << 40) + random % (1 << 42);
+        rustix::fs::seek(&file, SeekFrom::Start(mark)).ok()?;
+        Some(Self { file, mark })
     }
 
-    /// Its size, if it is still there.
+    /// Whether the descriptor is still this file's. A third of the price of fstat.
+    fn is_there(&self) -> bool {
+        rustix::fs::tell(&self.file) == Ok(self.mark)
+    }
+
     fn size(&self) -> Option<u64> {
-        let stat = rustix::fs::fstat(&self.file).ok()?;
-        (identity(&stat) == self.identity).then_some(stat.st_size as u64)
+        Some(rustix::fs::fstat(&self.file).ok()?.st_size as u64)
     }
-}
-
-fn identity(stat: &Stat) -> (u64, u64) {
-    (stat.st_dev, stat.st_ino)
 }
 
 /// What a read by loan brought.
@@ -88,16 +89,29 @@ impl Loan {
         self.words.load(word) == Some(value)
     }
 
+    /// Fills all of `into` from `local` on. `None` as of [`Self::read`], and when the object ends before that.
+    pub fn fill(&self, local: u64, into: &mut [u8], now: Instant) -> Option<()> {
+        if !self.is_good(now) || !self.file.is_there() {
+            return None;
+        }
+        let bytes = self.read_once(local, &mut [IoSliceMut::new(into)])?;
+        (bytes == into.len() && self.is_good(now)).then_some(())
+    }
+
+    fn read_once(&self, local: u64, pieces: &mut [IoSliceMut<'_>]) -> Option<usize> {
+        let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
+        rustix::io::preadv2(&self.file.file, pieces, local, flags).ok()
+    }
+
     /// Reads from `local` on. `None` when the loan is over or the daemon has to fetch something first.
     pub fn read(&self, local: u64, into: &mut [&mut [u8]], now: Instant) -> Option<LentRead> {
-        if into.len() > PIECES_MAX || !self.is_good(now) {
+        if into.len() > PIECES_MAX || !self.is_good(now) || !self.file.is_there() {
             return None;
         }
         let wanted: usize = into.iter().map(|piece| piece.len()).sum();
         let mut pieces: Vec<IoSliceMut<'_>> =
             into.iter_mut().map(|piece| IoSliceMut::new(piece)).collect();
-        let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
-        let bytes = rustix::io::preadv2(&self.file.file, &mut pieces, local, flags).ok()?;
+        let bytes = self.read_once(local, &mut pieces)?;
         let local_size = self.file.size()?;
         // In the middle of the object: the rest is not in memory.
         let is_cut = bytes < wanted && local + (bytes as u64) < local_size;
@@ -110,9 +124,17 @@ impl Loan {
         if from.len() > PIECES_MAX || !is_in_one_page(local, bytes) || !self.is_good(now) {
             return None;
         }
-        self.file.size()?;
-        let pieces: Vec<IoSlice<'_>> = from.iter().map(|piece| IoSlice::new(piece)).collect();
-        let written = rustix::io::pwritev(&self.file.file, &pieces, local).ok()?;
+        if !self.file.is_there() {
+            return None;
+        }
+        let written = match from {
+            [piece] => rustix::io::pwrite(&self.file.file, piece, local),
+            pieces => {
+                let pieces: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+                rustix::io::pwritev(&self.file.file, &pieces, local)
+            }
+        };
+        let written = written.ok()?;
         (written == bytes && self.is_good(now)).then_some(())
     }
 
@@ -124,7 +146,7 @@ impl Loan {
         into: &mut [&mut [u8]],
         now: Instant,
     ) -> Option<u64> {
-        if !self.is_good(now) {
+        if !self.is_good(now) || !self.file.is_there() {
             return None;
         }
         let (mut runs, mut run) = (Runs::new(ranges), Vec::new());
@@ -153,9 +175,7 @@ impl Loan {
 
     /// Fills a piece, with zeros where the object ends before; returns where that was.
     fn read_piece(&self, start: u64, piece: &mut [u8]) -> Option<u64> {
-        let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
-        let pieces = &mut [IoSliceMut::new(piece)];
-        let bytes = rustix::io::preadv2(&self.file.file, pieces, start, flags).ok()?;
+        let bytes = self.read_once(start, &mut [IoSliceMut::new(piece)])?;
         if bytes == piece.len() {
             return Some(u64::MAX);
         }
@@ -221,7 +241,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         Loan {
-            file: LentFile::new(KeptFile::new(file.into(), None)).unwrap(),
+            file: LentFile::new(KeptFile::new(file.into(), None), 12345).unwrap(),
             words: Arc::new(SharedWords::map(words.file()).unwrap()),
             whole: (0, words.load(0)),
             object: (5, words.load(5)),
@@ -246,6 +266,10 @@ mod tests {
         assert_eq!(read(&loan, 2, 5, 0), Some((b"23456".to_vec(), 10)));
         assert_eq!(read(&loan, 7, 9, 0), Some((b"789".to_vec(), 10)), "up to its end");
         assert_eq!(read(&loan, 50, 9, 0), Some((Vec::new(), 10)), "and nothing beyond");
+        let mut buffer = [0; 3];
+        assert_eq!(loan.fill(7, &mut buffer, Instant(0)), Some(()));
+        assert_eq!(&buffer, b"789");
+        assert_eq!(loan.fill(8, &mut buffer, Instant(0)), None, "not all of it");
     }
 
     #[test]
@@ -280,6 +304,7 @@ mod tests {
         assert_eq!(loan.write(2, &[&[7; 100]], Instant(0)), None);
         assert_eq!(size(), 7);
         assert_eq!(read(&loan, 0, 7, 0), None);
+        assert_eq!(loan.fill(0, &mut [0; 7], Instant(0)), None);
     }
 
     #[test]

@@ -217,6 +217,7 @@ impl Process {
     fn read_file(&self, description: &Description, offset: u64, buffer: &mut [u8]) -> Reach<usize> {
         let view = description.view();
         let read = |own: &Own, buffer: &mut [u8]| match view {
+            None if own.user.read_at_once(&own.file, offset, buffer)? => Ok(buffer.len()),
             None => block_on(own.user.read_at(&own.file, offset, buffer)),
             Some(view) => block_on(own.user.read_view(&own.file, &view, offset, buffer)),
         };
@@ -254,7 +255,9 @@ impl Process {
                 let offset = block_on(own.user.append(&own.file, buffer, sync))?;
                 return Ok(offset + length);
             }
-            block_on(own.user.write_at(&own.file, offset, buffer, sync))?;
+            if sync || !own.user.write_at_once(&own.file, offset, buffer)? {
+                block_on(own.user.write_at(&own.file, offset, buffer, sync))?;
+            }
             Ok(offset + length)
         })
     }

@@ -1,5 +1,6 @@
 //! An open file description, as this process takes part in it.
 
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +12,7 @@ use rustix::fs::OFlags;
 
 use crate::record::Record;
 use crate::runtime::Apart;
-use crate::shared::Shared;
+use crate::shared::{self, Shared};
 
 /// What kind of thing is open.
 pub type Kind = FileKind;
@@ -22,6 +23,8 @@ pub struct Description {
     pub(crate) shared: Shared,
     /// Device and inode of the memfd, by which its descriptors are known.
     pub(crate) identity: (u64, u64),
+    /// Its mark, when it was found.
+    mark: Option<u64>,
     /// Descriptors of it in this process.
     pub(crate) descriptors: AtomicUsize,
     /// Whether locks were taken through it that are its own (flock, OFD).
@@ -47,16 +50,28 @@ pub(crate) struct Own {
 }
 
 impl Description {
-    pub(crate) fn new(record: Record, shared: Shared, identity: (u64, u64)) -> Self {
+    pub(crate) fn new(
+        record: Record,
+        shared: Shared,
+        identity: (u64, u64),
+        mark: Option<u64>,
+    ) -> Self {
         Self {
             record,
             shared,
             identity,
+            mark,
             descriptors: AtomicUsize::new(0),
             locked: AtomicBool::new(false),
             held: Mutex::default(),
             view: Mutex::default(),
         }
+    }
+
+    /// Whether this descriptor, which was, still is one of it.
+    pub(crate) fn is_behind(&self, fd: RawFd) -> bool {
+        self.mark.is_some() && shared::mark(fd) == self.mark
+            || shared::identity(fd) == Some(self.identity)
     }
 
     /// What it is.

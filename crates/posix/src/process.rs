@@ -117,7 +117,8 @@ impl Process {
         let (fd, shared) = shared::create(&name, &record.to_bytes(), close_on_exec)?;
         shared.set_status(status);
         let identity = shared::identity(fd.as_raw_fd()).ok_or(Errno::EBADF)?;
-        let description = Arc::new(Description::new(record, shared, identity));
+        let mark = shared::mark(fd.as_raw_fd());
+        let description = Arc::new(Description::new(record, shared, identity, mark));
         if let Some(own) = own {
             description.opened(own);
         }
@@ -142,9 +143,8 @@ impl Process {
     /// What a descriptor is of. `NotOurs` when its number means something else by now.
     pub fn description(&self, fd: RawFd) -> Reach<Arc<Description>> {
         let known = self.table.read().expect(NO_PANIC).get(&fd).cloned();
-        let identity = shared::identity(fd);
         match known {
-            Some(known) if Some(known.identity) == identity => Ok(known),
+            Some(known) if known.is_behind(fd) => Ok(known),
             Some(_) => {
                 self.forget(fd);
                 self.discover(fd)
@@ -161,7 +161,8 @@ impl Process {
                 return Ok(known);
             }
             let (bytes, shared) = shared::open(shared::borrow(fd).as_fd())?;
-            Ok(Arc::new(Description::new(Record::decode(&bytes)?, shared, identity)))
+            let record = Record::decode(&bytes)?;
+            Ok(Arc::new(Description::new(record, shared, identity, shared::mark(fd))))
         });
         match found {
             Ok(description) if self.enter(fd, description.clone()) => Ok(description),

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! Numbers are the machine's own: a memfd never leaves it. The file is sealed against growing and shrinking,
-//! so that a mapping of it stays valid whatever other holders do, and its kernel position is at its end: a
-//! program that reads it without our help sees an empty file, and one that writes is refused.
+//! so that a mapping of it stays valid whatever other holders do, and its kernel position is far behind its end: a
+//! program that reads it without our help sees an empty file, and one that writes is refused. The position is a random
+//! number, by which a descriptor of it is told from others for a third of the price of fstat.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
@@ -68,7 +69,7 @@ pub fn create(name: &str, record: &[u8], close_on_exec: bool) -> Result<(OwnedFd
     page.version.store(VERSION, Ordering::Relaxed);
     page.bytes.store(record.len() as u32, Ordering::Relaxed);
     page.magic.store(MAGIC, Ordering::Release);
-    rustix::fs::seek(&fd, SeekFrom::End(0))?;
+    rustix::fs::seek(&fd, SeekFrom::Start(MARKS + Blocking.random() % MARKS))?;
     rustix::fs::fcntl_add_seals(&fd, SEALS)?;
     Ok((fd, shared))
 }
@@ -108,6 +109,14 @@ pub fn identity(fd: RawFd) -> Option<(u64, u64)> {
     }
     let stat = rustix::fs::fstat(borrow(fd)).ok()?;
     Some((stat.st_dev, stat.st_ino))
+}
+
+/// The mark of an open file of ours behind this descriptor; nothing when a program has moved it, or it is no such file.
+pub fn mark(fd: RawFd) -> Option<u64> {
+    if fd < 0 {
+        return None;
+    }
+    rustix::fs::tell(borrow(fd)).ok().filter(|position| *position >= MARKS)
 }
 
 /// A descriptor that a program named. It may be closed at any time, so it is good only for asking the kernel.
@@ -267,6 +276,9 @@ fn lives(thread: u32) -> bool {
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     !matches!(state, None | Some('Z' | 'X'))
 }
+
+/// Marks begin here, and end at twice this: far behind the end of any file of ours.
+const MARKS: u64 = 1 << 60;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"pvfsfd1\0");
 const VERSION: u32 = 2;

@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pvfs_layout::{Distribution, Intersection, Regions};
+use pvfs_layout::{Distribution, Intersection, Place, Regions};
 use pvfs_net::call::{Data, Patience, Server};
 use pvfs_net::loan::{LentFile, Loan, WHOLE, is_in_one_page};
-use pvfs_net::runtime::Runtime;
+use pvfs_net::runtime::{Instant, Runtime};
 use pvfs_wire::Errno;
 use pvfs_wire::ops::Lend;
 
@@ -46,21 +46,52 @@ impl<R: Runtime> User<R> {
         self.filesystem.options().borrows && iod.is_on_this_node()
     }
 
-    /// Writes a share into the object itself; `None` when the iod has to do it after all.
+    /// Reads a range that lies in one strip of an object on loan. False when it takes more than that: nothing was read then.
+    pub(super) fn read_strip_lent(&self, file: &OpenFile, offset: u64, into: &mut [u8]) -> bool {
+        let lent = self.strip_lent(file, Purpose::Read, offset, into.len());
+        lent.is_some_and(|(loan, place, now)| loan.fill(place.local, into, now).is_some())
+    }
+
+    /// Writes a range that lies in one strip of an object on loan. False when it takes more than that.
+    pub(super) fn write_strip_lent(&self, file: &OpenFile, offset: u64, from: &[u8]) -> bool {
+        let lent = self.strip_lent(file, Purpose::Write, offset, from.len());
+        lent.is_some_and(|(loan, place, now)| {
+            self.write_lent(file, &loan, place, &[from], now).is_some()
+        })
+    }
+
+    fn strip_lent(
+        &self,
+        file: &OpenFile,
+        purpose: Purpose,
+        offset: u64,
+        bytes: usize,
+    ) -> Option<(Arc<Loan>, Place, Instant)> {
+        if bytes == 0 || bytes as u64 > STRIP_BYTES_MAX || !self.filesystem.options().borrows {
+            return None;
+        }
+        let (dist, now) = (&file.placement.dist, self.filesystem.runtime().now());
+        let place = dist.locate(offset);
+        let loan = file.loans().borrowed(place.slot, purpose, now)?;
+        let is_in_strip = dist.contiguous_from(place.slot, place.local) >= bytes as u64;
+        is_in_strip.then_some((loan, place, now))
+    }
+
+    /// Writes into the object itself; `None` when the iod has to do it after all.
     pub(super) fn write_lent(
         &self,
         file: &OpenFile,
         loan: &Loan,
-        local: u64,
-        share: &Share<&[u8]>,
+        place: Place,
+        from: &[&[u8]],
+        begun: Instant,
     ) -> Option<()> {
         let runtime = self.filesystem.runtime();
-        let begun = runtime.now();
-        let written = loan.write(local, &share.pieces, begun);
+        let written = loan.write(place.local, from, begun);
         if begun.until(runtime.now()) > SLOW {
-            file.loans().rest(share.slot, Purpose::Write, runtime.now());
+            file.loans().rest(place.slot, Purpose::Write, runtime.now());
         }
-        written.inspect(|()| file.unsynced().wrote(share.slot, loan.boot, false))
+        written.inspect(|()| file.unsynced().wrote(place.slot, loan.boot, false))
     }
 
     /// Reads a share from the object itself; `None` when the iod has to be asked after all.
@@ -122,7 +153,10 @@ impl<R: Runtime> User<R> {
         let (lent, files) = (moved.reply, <[_; 2]>::try_from(moved.files));
         let [object, words] = files.map_err(|_| Errno::EOPNOTSUPP)?;
         let words = self.filesystem.boards().words(lent.words, &words).ok_or(Errno::EOPNOTSUPP)?;
-        let file = caller.runtime.keep(object).and_then(LentFile::new);
+        let file = caller
+            .runtime
+            .keep(object)
+            .and_then(|file| LentFile::new(file, caller.runtime.random()));
         Ok(Loan {
             file: file.ok_or(Errno::EMFILE)?,
             words,
@@ -134,6 +168,9 @@ impl<R: Runtime> User<R> {
         })
     }
 }
+
+/// Longer reads are in several strips mostly, and take the longer way without harm.
+const STRIP_BYTES_MAX: u64 = 64 << 10;
 
 /// A write of a page that took so long had to wait.
 const SLOW: Duration = Duration::from_millis(10);

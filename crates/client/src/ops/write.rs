@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pvfs_layout::Distribution;
+use pvfs_layout::{Distribution, Place};
 use pvfs_net::call::Data;
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Errno;
@@ -45,14 +45,10 @@ impl<R: Runtime> User<R> {
         buffer: &[u8],
         sync: bool,
     ) -> Result<()> {
-        if !file.flags.has(OpenFlags::WRITE) {
-            return Err(Errno::EBADF.into());
+        if !sync && self.write_at_once(file, offset, buffer)? {
+            return Ok(());
         }
-        self.filesystem.check_lock(file.handle)?;
-        let end = offset
-            .checked_add(buffer.len() as u64)
-            .filter(|end| *end <= pvfs_layout::FILE_SIZE_MAX);
-        let end = end.ok_or(Errno::EFBIG)?;
+        let end = self.check_write(file, offset, buffer)?;
         let mut rest = buffer;
         for window in
             windows(&file.placement.dist, offset..end, self.filesystem.options().request_bytes_max)
@@ -64,6 +60,29 @@ impl<R: Runtime> User<R> {
             written?;
         }
         Ok(())
+    }
+
+    /// The like, if it can be done without waiting for anybody: false when not, and nothing was written then. For callers
+    /// to whom making a future costs as much as a small write.
+    pub fn write_at_once(&self, file: &OpenFile, offset: u64, buffer: &[u8]) -> Result<bool> {
+        let end = self.check_write(file, offset, buffer)?;
+        let is_done =
+            !file.flags.has(OpenFlags::APPEND) && self.write_strip_lent(file, offset, buffer);
+        if is_done {
+            file.note_write(end, self.now(), false);
+        }
+        Ok(is_done)
+    }
+
+    /// Where a write that may be done ends.
+    fn check_write(&self, file: &OpenFile, offset: u64, buffer: &[u8]) -> Result<u64> {
+        if !file.flags.has(OpenFlags::WRITE) {
+            return Err(Errno::EBADF.into());
+        }
+        self.filesystem.check_lock(file.handle)?;
+        let end = offset.checked_add(buffer.len() as u64);
+        let end = end.filter(|end| *end <= pvfs_layout::FILE_SIZE_MAX);
+        Ok(end.ok_or(Errno::EFBIG)?)
     }
 
     async fn write_window(
@@ -107,10 +126,12 @@ impl<R: Runtime> User<R> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let local = file.placement.dist.local_range(slot, window.clone());
         let advice = if sync { Advice::Ask } else { self.advise_write(file, iod, slot, &local) };
-        if let Advice::Borrowed(loan) = &advice
-            && self.write_lent(file, loan, local.start, share).is_some()
-        {
-            return Ok(());
+        if let Advice::Borrowed(loan) = &advice {
+            let (place, now) =
+                (Place { slot, local: local.start }, self.filesystem.runtime().now());
+            if self.write_lent(file, loan, place, &share.pieces, now).is_some() {
+                return Ok(());
+            }
         }
         let regions = regions(window)?;
         let moved = self
