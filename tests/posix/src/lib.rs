@@ -6,7 +6,7 @@
 //!   stream.rs   random operations on one file, held against an array of bytes
 //!   tree.rs     random operations on names, held against a plain directory
 //!   wants.rs    what cases say: expectations, other users, things made in passing
-//!   sys.rs      the system calls
+//!   sys.rs      the system calls; sys/rust.rs: the like in the library for Rust
 //!   library.rs  another library than the C library to make them through, and what it lacks
 //! ```
 //!

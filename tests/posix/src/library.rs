@@ -1,17 +1,29 @@
 //! Another library in place of the C library: which it is, where its cases are, and what it does not have.
 //!
-//! A process whose environment names a library makes the calls of its case through it: `pvfs_open` for `open`. Such a
-//! library has no working directory, so that relative paths are made whole here. A case that needs a call which the
-//! library does not have is neither kept nor broken: it is set aside, with the name of the call.
+//! A process whose environment names a library makes the calls of its case through it: `pvfs_open` for `open`. A
+//! library for C has no working directory, so that relative paths are made whole here. A case that needs a call which
+//! the library does not have is neither kept nor broken: it is set aside, with the name of the call.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::sync::OnceLock;
 
-/// Names the library of a process's case: a shared object.
+/// Names the library of a process's case: a shared object, or [`RUST`].
 pub const VARIABLE: &str = "PVFS_CASE_LIBRARY";
 
-/// What the names of its calls begin with.
+/// The library for Rust, with which every case is linked.
+pub const RUST: &str = "pvfs-posix";
+
+/// What a case makes its calls through instead of the C library.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Library {
+    /// A shared object with functions like those of C.
+    C(OsString),
+    /// [`RUST`].
+    Rust,
+}
+
+/// What the names of a shared object's calls begin with.
 pub const PREFIX: &str = "pvfs_";
 
 /// The status of a process whose case is set aside.
@@ -26,9 +38,24 @@ struct SetAside;
 static BASE: OnceLock<String> = OnceLock::new();
 
 /// The library, if there is one.
-pub fn named() -> Option<&'static OsString> {
-    static NAMED: OnceLock<Option<OsString>> = OnceLock::new();
-    NAMED.get_or_init(|| std::env::var_os(VARIABLE)).as_ref()
+pub fn named() -> Option<&'static Library> {
+    static NAMED: OnceLock<Option<Library>> = OnceLock::new();
+    let of_name = |name| if name == RUST { Library::Rust } else { Library::C(name) };
+    NAMED.get_or_init(|| std::env::var_os(VARIABLE).map(of_name)).as_ref()
+}
+
+impl Library {
+    /// Whether it is the one.
+    pub fn is_named(&self) -> bool {
+        named() == Some(self)
+    }
+
+    /// What follows is not for this library: with it the case ends here.
+    pub fn lacks(&self, call: &str) {
+        if self.is_named() {
+            set_aside(call);
+        }
+    }
 }
 
 /// Relative paths begin here from now on.

@@ -220,6 +220,9 @@ impl Stream<'_> {
 
     fn copy(&mut self) {
         let Some((from, bytes)) = self.range_within() else { return };
+        if !sys::has("copy_file_range") {
+            return;
+        }
         let to = match self.chance.below(2) {
             // Stripes of one to four iods further on or back: what iods copy by themselves.
             0 => {
@@ -249,6 +252,9 @@ impl Stream<'_> {
 
     fn map_write(&mut self) {
         let Some((offset, bytes)) = self.range_within() else { return };
+        if !sys::has("mmap") {
+            return;
+        }
         let bytes = bytes.min(20_000);
         let data = self.data(bytes);
         self.tell(format!("write {bytes} at {offset} through a map"));
@@ -266,6 +272,9 @@ impl Stream<'_> {
 
     fn map_read(&mut self) {
         let Some((offset, bytes)) = self.range_within() else { return };
+        if !sys::has("mmap") {
+            return;
+        }
         let bytes = bytes.min(20_000);
         self.tell(format!("read {bytes} at {offset} through a map"));
         let map = match Map::shared(&self.file, self.model.len()) {

@@ -1,5 +1,5 @@
 //! The system calls of the cases, through libc so that a preloaded library may take them, or through the library that
-//! the environment names.
+//! the environment names: one of C's kind by its symbols, the one for Rust by [`rust`].
 //!
 //! Each is what its man page says: the error is the number, the rest is the value. Nothing is retried.
 
@@ -13,8 +13,14 @@ use std::process::Command;
 use std::ptr;
 use std::sync::OnceLock;
 
-use crate::library;
-use crate::listing::Listing;
+use pvfs_posix::{Object, Stop};
+
+use crate::library::{self, Library};
+
+mod directory;
+mod rust;
+
+pub use directory::Stream;
 
 pub use libc::{
     AT_EMPTY_PATH, AT_FDCWD, AT_REMOVEDIR, AT_SYMLINK_FOLLOW, AT_SYMLINK_NOFOLLOW,
@@ -23,7 +29,7 @@ pub use libc::{
     O_DSYNC, O_EXCL, O_NOATIME, O_NOFOLLOW, O_NONBLOCK, O_PATH, O_RDONLY, O_RDWR, O_SYNC,
     O_TMPFILE, O_TRUNC, O_WRONLY, RENAME_EXCHANGE, RENAME_NOREPLACE, RENAME_WHITEOUT, S_IFBLK,
     S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG, S_IFSOCK, SEEK_CUR, SEEK_DATA, SEEK_END,
-    SEEK_HOLE, SEEK_SET, UTIME_NOW, UTIME_OMIT, XATTR_CREATE, XATTR_REPLACE, stat as Stat,
+    SEEK_HOLE, SEEK_SET, UTIME_NOW, UTIME_OMIT, XATTR_CREATE, XATTR_REPLACE, stat64 as Stat,
 };
 pub use nix::errno::Errno;
 
@@ -55,6 +61,19 @@ macro_rules! any {
     };
 }
 
+/// Where the library is the one for Rust, ends the function with what that says.
+macro_rules! in_rust {
+    ($function:ident($($argument:expr),* $(,)?)) => {
+        if Library::Rust.is_named() {
+            match rust::$function($($argument),*) {
+                // It is the kernel's.
+                Err(Stop::NotOurs) => {}
+                reach => return reach.map_err(number),
+            }
+        }
+    };
+}
+
 /// Calls a function of libc that is about this process or about memory, whoever keeps the files.
 macro_rules! own_call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
@@ -66,9 +85,7 @@ macro_rules! own_call {
 /// The function that a case calls by this name: that of C, or the library's of the same type.
 fn chosen<F: Copy>(name: &str, of_c: F) -> F {
     let Some(handle) = opened_library() else { return of_c };
-    let symbol = CString::new(format!("{}{name}", library::PREFIX)).expect("a name of C");
-    // SAFETY: the library is open for ever, and the name is a live string.
-    let found = unsafe { libc::dlsym(handle as *mut c_void, symbol.as_ptr()) };
+    let found = symbol(handle, name);
     if found.is_null() {
         library::set_aside(name);
     }
@@ -77,16 +94,37 @@ fn chosen<F: Copy>(name: &str, of_c: F) -> F {
     unsafe { mem::transmute_copy(&found) }
 }
 
-/// The handle of the library that the environment names.
+/// The library's function for a call of C; null where it has none.
+fn symbol(handle: usize, name: &str) -> *mut c_void {
+    let symbol = CString::new(format!("{}{name}", library::PREFIX)).expect("a name of C");
+    // SAFETY: the library is open for ever, and the name is a live string.
+    unsafe { libc::dlsym(handle as *mut c_void, symbol.as_ptr()) }
+}
+
+/// Whether a call can be made, for random steps, of which a library is spared those that it lacks.
+pub fn has(name: &str) -> bool {
+    match library::named() {
+        None => true,
+        Some(Library::C(_)) => opened_library().is_some_and(|it| !symbol(it, name).is_null()),
+        Some(Library::Rust) => name != "mmap",
+    }
+}
+
+/// The handle of the library for C that the environment names.
 fn opened_library() -> Option<usize> {
     static OPENED: OnceLock<Option<usize>> = OnceLock::new();
     *OPENED.get_or_init(|| {
-        let path = CString::new(library::named()?.as_bytes()).expect("from the environment");
+        let Some(Library::C(path)) = library::named() else { return None };
+        let path = CString::new(path.as_bytes()).expect("from the environment");
         // SAFETY: the path is a live string; what the library does when it is loaded is its own matter.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         assert!(!handle.is_null(), "{path:?} cannot be loaded");
         Some(handle as usize)
     })
+}
+
+fn number(stop: Stop) -> Errno {
+    Errno::from_raw(stop.errno().0 as i32)
 }
 
 /// A path.
@@ -111,33 +149,41 @@ impl AsRawFd for File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        let _ = call!(close(self.0));
+        let _ = close_number(self.0);
     }
+}
+
+fn close_number(fd: RawFd) -> Result<()> {
+    in_rust!(close(fd));
+    call!(close(fd)).map(drop)
 }
 
 /// open(2)
 pub fn open(path: &str, flags: c_int, mode: u32) -> Result<File> {
+    in_rust!(open(path, flags, mode));
     call!(open(c(path).as_ptr(), flags | O_CLOEXEC; mode)).map(File)
 }
 
 /// openat(2)
 pub fn openat(directory: &File, path: &str, flags: c_int, mode: u32) -> Result<File> {
+    in_rust!(openat(directory, path, flags, mode));
     call!(openat(directory.as_raw_fd(), c(path).as_ptr(), flags | O_CLOEXEC; mode)).map(File)
 }
 
 /// close(2), whose error counts.
 pub fn close(file: File) -> Result<()> {
-    let number = mem::ManuallyDrop::new(file).0;
-    call!(close(number)).map(drop)
+    close_number(mem::ManuallyDrop::new(file).0)
 }
 
 /// dup(2)
 pub fn dup(file: &File) -> Result<File> {
+    in_rust!(dup(file));
     call!(dup(file.as_raw_fd())).map(File)
 }
 
 /// read(2)
 pub fn read(file: &File, bytes: usize) -> Result<Vec<u8>> {
+    in_rust!(read(file, bytes));
     let mut into = vec![0; bytes];
     let count = call!(read(file.as_raw_fd(), into.as_mut_ptr().cast(), bytes))?;
     into.truncate(count as usize);
@@ -146,6 +192,7 @@ pub fn read(file: &File, bytes: usize) -> Result<Vec<u8>> {
 
 /// pread(2)
 pub fn pread(file: &File, bytes: usize, offset: i64) -> Result<Vec<u8>> {
+    in_rust!(pread(file, bytes, offset));
     let mut into = vec![0; bytes];
     let count = call!(pread(file.as_raw_fd(), into.as_mut_ptr().cast(), bytes, offset))?;
     into.truncate(count as usize);
@@ -154,17 +201,20 @@ pub fn pread(file: &File, bytes: usize, offset: i64) -> Result<Vec<u8>> {
 
 /// write(2)
 pub fn write(file: &File, data: &[u8]) -> Result<usize> {
+    in_rust!(write(file, data));
     call!(write(file.as_raw_fd(), data.as_ptr().cast(), data.len())).map(|count| count as usize)
 }
 
 /// pwrite(2)
 pub fn pwrite(file: &File, data: &[u8], offset: i64) -> Result<usize> {
+    in_rust!(pwrite(file, data, offset));
     call!(pwrite(file.as_raw_fd(), data.as_ptr().cast(), data.len(), offset))
         .map(|count| count as usize)
 }
 
 /// aio_read(3), and the wait for it
 pub fn aio_read(file: &File, bytes: usize, offset: i64) -> Result<Vec<u8>> {
+    Library::Rust.lacks("aio_read");
     let mut into = vec![0; bytes];
     let mut control = asked(file, into.as_mut_ptr(), bytes, offset);
     call!(aio_read(&mut control))?;
@@ -174,6 +224,7 @@ pub fn aio_read(file: &File, bytes: usize, offset: i64) -> Result<Vec<u8>> {
 
 /// aio_write(3), and the wait for it
 pub fn aio_write(file: &File, data: &[u8], offset: i64) -> Result<usize> {
+    Library::Rust.lacks("aio_write");
     let mut control = asked(file, data.as_ptr().cast_mut(), data.len(), offset);
     call!(aio_write(&mut control))?;
     outcome(&mut control)
@@ -181,6 +232,7 @@ pub fn aio_write(file: &File, data: &[u8], offset: i64) -> Result<usize> {
 
 /// Two writes by one lio_listio(3) that waits for both.
 pub fn aio_write_two(file: &File, writes: [(&[u8], i64); 2]) -> Result<[usize; 2]> {
+    Library::Rust.lacks("lio_listio");
     let mut controls = writes.map(|(data, offset)| {
         let mut control = asked(file, data.as_ptr().cast_mut(), data.len(), offset);
         control.aio_lio_opcode = libc::LIO_WRITE;
@@ -215,6 +267,7 @@ fn outcome(control: &mut libc::aiocb) -> Result<usize> {
 
 /// writev(2)
 pub fn writev(file: &File, pieces: &[&[u8]]) -> Result<usize> {
+    Library::Rust.lacks("writev");
     let pieces: Vec<libc::iovec> = pieces
         .iter()
         .map(|piece| libc::iovec { iov_base: piece.as_ptr() as *mut _, iov_len: piece.len() })
@@ -225,31 +278,37 @@ pub fn writev(file: &File, pieces: &[&[u8]]) -> Result<usize> {
 
 /// lseek(2)
 pub fn lseek(file: &File, offset: i64, whence: c_int) -> Result<i64> {
+    in_rust!(lseek(file, offset, whence));
     call!(lseek(file.as_raw_fd(), offset, whence))
 }
 
 /// truncate(2)
 pub fn truncate(path: &str, size: i64) -> Result<()> {
+    in_rust!(truncate(path, size));
     call!(truncate(c(path).as_ptr(), size)).map(drop)
 }
 
 /// ftruncate(2)
 pub fn ftruncate(file: &File, size: i64) -> Result<()> {
+    in_rust!(ftruncate(file, size));
     call!(ftruncate(file.as_raw_fd(), size)).map(drop)
 }
 
 /// fsync(2)
 pub fn fsync(file: &File) -> Result<()> {
+    in_rust!(fsync(file));
     call!(fsync(file.as_raw_fd())).map(drop)
 }
 
 /// fdatasync(2)
 pub fn fdatasync(file: &File) -> Result<()> {
+    in_rust!(fsync(file));
     call!(fdatasync(file.as_raw_fd())).map(drop)
 }
 
 /// fallocate(2)
 pub fn fallocate(file: &File, mode: c_int, offset: i64, bytes: i64) -> Result<()> {
+    in_rust!(fallocate(file, mode, offset, bytes));
     call!(fallocate(file.as_raw_fd(), mode, offset, bytes)).map(drop)
 }
 
@@ -265,6 +324,7 @@ pub fn posix_fallocate(file: &File, offset: i64, bytes: i64) -> Result<()> {
 
 /// copy_file_range(2) with explicit offsets.
 pub fn copy_file_range(from: (&File, i64), to: (&File, i64), bytes: usize) -> Result<usize> {
+    in_rust!(copy_file_range(from, to, bytes));
     let (mut source, mut target) = (from.1, to.1);
     let (source, target): (*mut i64, *mut i64) = (&mut source, &mut target);
     call!(copy_file_range(from.0.as_raw_fd(), source, to.0.as_raw_fd(), target, bytes, 0))
@@ -273,6 +333,7 @@ pub fn copy_file_range(from: (&File, i64), to: (&File, i64), bytes: usize) -> Re
 
 /// sendfile(2) from an explicit offset.
 pub fn sendfile(from: (&File, i64), to: &File, bytes: usize) -> Result<usize> {
+    Library::Rust.lacks("sendfile");
     let mut offset = from.1;
     call!(sendfile(to.as_raw_fd(), from.0.as_raw_fd(), &mut offset, bytes))
         .map(|count| count as usize)
@@ -280,57 +341,68 @@ pub fn sendfile(from: (&File, i64), to: &File, bytes: usize) -> Result<usize> {
 
 /// fcntl(2) with F_GETFL.
 pub fn status_flags(file: &File) -> Result<c_int> {
+    in_rust!(status_flags(file));
     call!(fcntl(file.as_raw_fd(), libc::F_GETFL; 0))
 }
 
 /// fcntl(2) with F_SETFL.
 pub fn set_status_flags(file: &File, flags: c_int) -> Result<()> {
+    in_rust!(set_status_flags(file, flags));
     call!(fcntl(file.as_raw_fd(), libc::F_SETFL; flags)).map(drop)
 }
 
 /// mkdir(2)
 pub fn mkdir(path: &str, mode: u32) -> Result<()> {
+    in_rust!(mkdir(path, mode));
     call!(mkdir(c(path).as_ptr(), mode)).map(drop)
 }
 
 /// rmdir(2)
 pub fn rmdir(path: &str) -> Result<()> {
+    in_rust!(rmdir(path));
     call!(rmdir(c(path).as_ptr())).map(drop)
 }
 
 /// unlink(2)
 pub fn unlink(path: &str) -> Result<()> {
+    in_rust!(unlink(path));
     call!(unlink(c(path).as_ptr())).map(drop)
 }
 
 /// unlinkat(2)
 pub fn unlinkat(directory: &File, path: &str, flags: c_int) -> Result<()> {
+    in_rust!(unlinkat(directory, path, flags));
     call!(unlinkat(directory.as_raw_fd(), c(path).as_ptr(), flags)).map(drop)
 }
 
 /// link(2)
 pub fn link(old: &str, new: &str) -> Result<()> {
+    in_rust!(link(old, new));
     call!(link(c(old).as_ptr(), c(new).as_ptr())).map(drop)
 }
 
 /// linkat(2) from the working directory.
 pub fn linkat(old: &str, new: &str, flags: c_int) -> Result<()> {
+    in_rust!(linkat(old, new, flags));
     call!(linkat(AT_FDCWD, c(old).as_ptr(), AT_FDCWD, c(new).as_ptr(), flags)).map(drop)
 }
 
 /// linkat(2) of an open file.
 pub fn link_open(file: &File, new: &str) -> Result<()> {
+    in_rust!(link_open(file, new));
     call!(linkat(file.as_raw_fd(), c("").as_ptr(), AT_FDCWD, c(new).as_ptr(), AT_EMPTY_PATH))
         .map(drop)
 }
 
 /// symlink(2)
 pub fn symlink(target: &str, path: &str) -> Result<()> {
+    in_rust!(symlink(target, path));
     call!(symlink(text(target).as_ptr(), c(path).as_ptr())).map(drop)
 }
 
 /// readlink(2)
 pub fn readlink(path: &str) -> Result<String> {
+    in_rust!(readlink(path));
     let mut into = vec![0u8; 5000];
     let count = call!(readlink(c(path).as_ptr(), into.as_mut_ptr().cast(), into.len()))?;
     into.truncate(count as usize);
@@ -339,46 +411,55 @@ pub fn readlink(path: &str) -> Result<String> {
 
 /// rename(2)
 pub fn rename(old: &str, new: &str) -> Result<()> {
+    in_rust!(rename(old, new, 0));
     call!(rename(c(old).as_ptr(), c(new).as_ptr())).map(drop)
 }
 
 /// renameat2(2) from the working directory.
 pub fn renameat2(old: &str, new: &str, flags: u32) -> Result<()> {
+    in_rust!(rename(old, new, flags));
     call!(renameat2(AT_FDCWD, c(old).as_ptr(), AT_FDCWD, c(new).as_ptr(), flags)).map(drop)
 }
 
 /// chmod(2)
 pub fn chmod(path: &str, mode: u32) -> Result<()> {
+    in_rust!(chmod(path, mode));
     call!(chmod(c(path).as_ptr(), mode)).map(drop)
 }
 
 /// fchmod(2)
 pub fn fchmod(file: &File, mode: u32) -> Result<()> {
+    in_rust!(fchmod(file, mode));
     call!(fchmod(file.as_raw_fd(), mode)).map(drop)
 }
 
 /// chown(2); -1 leaves one as it is.
 pub fn chown(path: &str, uid: u32, gid: u32) -> Result<()> {
+    in_rust!(chown(path, true, (uid, gid)));
     call!(chown(c(path).as_ptr(), uid, gid)).map(drop)
 }
 
 /// lchown(2)
 pub fn lchown(path: &str, uid: u32, gid: u32) -> Result<()> {
+    in_rust!(chown(path, false, (uid, gid)));
     call!(lchown(c(path).as_ptr(), uid, gid)).map(drop)
 }
 
 /// fchown(2)
 pub fn fchown(file: &File, uid: u32, gid: u32) -> Result<()> {
+    in_rust!(fchown(file, (uid, gid)));
     call!(fchown(file.as_raw_fd(), uid, gid)).map(drop)
 }
 
 /// mknod(2)
 pub fn mknod(path: &str, mode: u32, device: u64) -> Result<()> {
+    in_rust!(mknod(path, mode, device));
     call!(mknod(c(path).as_ptr(), mode, device)).map(drop)
 }
 
 /// mkfifo(3)
 pub fn mkfifo(path: &str, mode: u32) -> Result<()> {
+    in_rust!(mknod(path, S_IFIFO | mode, 0));
     call!(mkfifo(c(path).as_ptr(), mode)).map(drop)
 }
 
@@ -407,27 +488,31 @@ pub fn bind(path: &str) -> Result<File> {
 fn filled(fill: impl FnOnce(*mut Stat) -> Result<c_int>) -> Result<Stat> {
     let mut stat = MaybeUninit::uninit();
     fill(stat.as_mut_ptr())?;
-    // SAFETY: the call has succeeded, so it has filled the structure.
+    // SAFETY: the call has succeeded, so it has filled the structure, which is the same with files of any size.
     Ok(unsafe { stat.assume_init() })
 }
 
 /// stat(2)
 pub fn stat(path: &str) -> Result<Stat> {
-    filled(|into| call!(stat(c(path).as_ptr(), into)))
+    in_rust!(stat(path, true));
+    filled(|into| call!(stat(c(path).as_ptr(), into.cast())))
 }
 
 /// lstat(2)
 pub fn lstat(path: &str) -> Result<Stat> {
-    filled(|into| call!(lstat(c(path).as_ptr(), into)))
+    in_rust!(stat(path, false));
+    filled(|into| call!(lstat(c(path).as_ptr(), into.cast())))
 }
 
 /// fstat(2)
 pub fn fstat(file: &File) -> Result<Stat> {
-    filled(|into| call!(fstat(file.as_raw_fd(), into)))
+    in_rust!(fstat(file));
+    filled(|into| call!(fstat(file.as_raw_fd(), into.cast())))
 }
 
 /// statx(2) of everything.
 pub fn statx(path: &str) -> Result<libc::statx> {
+    Library::Rust.lacks("statx");
     let mut stat = MaybeUninit::<libc::statx>::zeroed();
     call!(statx(AT_FDCWD, c(path).as_ptr(), 0, libc::STATX_ALL, stat.as_mut_ptr()))?;
     // SAFETY: the call has succeeded, so it has filled the structure, which was zeros before.
@@ -436,10 +521,12 @@ pub fn statx(path: &str) -> Result<libc::statx> {
 
 /// statvfs(3)
 pub fn statvfs(path: &str) -> Result<libc::statvfs> {
-    let mut stat = MaybeUninit::<libc::statvfs>::zeroed();
-    call!(statvfs(c(path).as_ptr(), stat.as_mut_ptr()))?;
-    // SAFETY: the call has succeeded, so it has filled the structure, which was zeros before.
-    Ok(unsafe { stat.assume_init() })
+    // SAFETY: zeros are a value of this type.
+    let mut stat: libc::statvfs = unsafe { MaybeUninit::zeroed().assume_init() };
+    in_rust!(statvfs(path, stat));
+    let into: *mut libc::statvfs = &mut stat;
+    call!(statvfs(c(path).as_ptr(), into))?;
+    Ok(stat)
 }
 
 /// pathconf(3)
@@ -451,6 +538,7 @@ pub fn pathconf(path: &str, name: c_int) -> i64 {
 
 /// access(2)
 pub fn access(path: &str, mode: c_int) -> Result<()> {
+    in_rust!(access(path, mode));
     call!(access(c(path).as_ptr(), mode)).map(drop)
 }
 
@@ -469,19 +557,22 @@ fn timespecs(atime: Time, mtime: Time) -> [libc::timespec; 2] {
 
 /// utimensat(2) from the working directory.
 pub fn utimensat(path: &str, atime: Time, mtime: Time, flags: c_int) -> Result<()> {
+    in_rust!(utimensat(path, [atime, mtime], flags));
     let times = timespecs(atime, mtime);
     call!(utimensat(AT_FDCWD, c(path).as_ptr(), times.as_ptr(), flags)).map(drop)
 }
 
 /// utimensat(2) with no times at all.
 pub fn touch(path: &str) -> Result<()> {
+    in_rust!(utimensat(path, [NOW, NOW], 0));
     call!(utimensat(AT_FDCWD, c(path).as_ptr(), ptr::null(), 0)).map(drop)
 }
 
 /// futimens(3); in the library utimensat without a path, as pvfs_utimensat has it.
 pub fn futimens(file: &File, atime: Time, mtime: Time) -> Result<()> {
+    in_rust!(futimens(file, [atime, mtime]));
     let times = timespecs(atime, mtime);
-    if library::named().is_some() {
+    if let Some(Library::C(_)) = library::named() {
         return call!(utimensat(file.as_raw_fd(), ptr::null(), times.as_ptr(), 0)).map(drop);
     }
     call!(futimens(file.as_raw_fd(), times.as_ptr())).map(drop)
@@ -489,24 +580,28 @@ pub fn futimens(file: &File, atime: Time, mtime: Time) -> Result<()> {
 
 /// setxattr(2)
 pub fn setxattr(path: &str, name: &str, value: &[u8], flags: c_int) -> Result<()> {
+    in_rust!(setxattr(Object::Path(path.as_bytes(), true), name, value, flags));
     let (path, name, bytes) = (c(path), text(name), value.len());
     call!(setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), bytes, flags)).map(drop)
 }
 
 /// lsetxattr(2)
 pub fn lsetxattr(path: &str, name: &str, value: &[u8], flags: c_int) -> Result<()> {
+    in_rust!(setxattr(Object::Path(path.as_bytes(), false), name, value, flags));
     let (path, name, bytes) = (c(path), text(name), value.len());
     call!(lsetxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), bytes, flags)).map(drop)
 }
 
 /// fsetxattr(2)
 pub fn fsetxattr(file: &File, name: &str, value: &[u8], flags: c_int) -> Result<()> {
+    in_rust!(setxattr(Object::Open(file.as_raw_fd()), name, value, flags));
     let (name, bytes) = (text(name), value.len());
     call!(fsetxattr(file.as_raw_fd(), name.as_ptr(), value.as_ptr().cast(), bytes, flags)).map(drop)
 }
 
 /// getxattr(2) with so much room.
 pub fn getxattr_into(path: &str, name: &str, room: usize) -> Result<Vec<u8>> {
+    Library::Rust.lacks("room for getxattr");
     let (path, name, mut into) = (c(path), text(name), vec![0u8; room]);
     let count = call!(getxattr(path.as_ptr(), name.as_ptr(), into.as_mut_ptr().cast(), room))?;
     into.resize(count as usize, 0);
@@ -515,11 +610,13 @@ pub fn getxattr_into(path: &str, name: &str, room: usize) -> Result<Vec<u8>> {
 
 /// getxattr(2)
 pub fn getxattr(path: &str, name: &str) -> Result<Vec<u8>> {
+    in_rust!(getxattr(Object::Path(path.as_bytes(), true), name));
     getxattr_into(path, name, 65536)
 }
 
 /// fgetxattr(2)
 pub fn fgetxattr(file: &File, name: &str) -> Result<Vec<u8>> {
+    in_rust!(getxattr(Object::Open(file.as_raw_fd()), name));
     let (name, mut into) = (text(name), vec![0u8; 65536]);
     let (room, pointer) = (into.len(), into.as_mut_ptr().cast());
     let count = call!(fgetxattr(file.as_raw_fd(), name.as_ptr(), pointer, room))?;
@@ -529,17 +626,27 @@ pub fn fgetxattr(file: &File, name: &str) -> Result<Vec<u8>> {
 
 /// listxattr(2), sorted.
 pub fn listxattr(path: &str) -> Result<Vec<String>> {
+    listed_xattrs(path).map(|names| sorted(&names))
+}
+
+fn listed_xattrs(path: &str) -> Result<Vec<u8>> {
+    in_rust!(listxattr(path));
     let (path, mut into) = (c(path), vec![0u8; 65536]);
     let count = call!(listxattr(path.as_ptr(), into.as_mut_ptr().cast(), into.len()))?;
     into.truncate(count as usize);
-    let names = into.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(into)
+}
+
+fn sorted(names: &[u8]) -> Vec<String> {
+    let names = names.split(|byte| *byte == 0).filter(|name| !name.is_empty());
     let mut names: Vec<_> = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
     names.sort();
-    Ok(names)
+    names
 }
 
 /// removexattr(2)
 pub fn removexattr(path: &str, name: &str) -> Result<()> {
+    in_rust!(removexattr(path, name));
     call!(removexattr(c(path).as_ptr(), text(name).as_ptr())).map(drop)
 }
 
@@ -574,6 +681,7 @@ fn record(lock: Lock, start: i64, bytes: i64) -> libc::flock {
 
 /// fcntl(2) with F_SETLK or F_OFD_SETLK.
 pub fn lock(file: &File, owner: Owner, lock: Lock, start: i64, bytes: i64) -> Result<()> {
+    in_rust!(lock(file, owner, lock, (start, bytes), false));
     let command = match owner {
         Owner::Process => libc::F_SETLK,
         Owner::OpenFile => libc::F_OFD_SETLK,
@@ -584,6 +692,7 @@ pub fn lock(file: &File, owner: Owner, lock: Lock, start: i64, bytes: i64) -> Re
 
 /// fcntl(2) with F_SETLKW or F_OFD_SETLKW.
 pub fn lock_wait(file: &File, owner: Owner, lock: Lock, start: i64, bytes: i64) -> Result<()> {
+    in_rust!(lock(file, owner, lock, (start, bytes), true));
     let command = match owner {
         Owner::Process => libc::F_SETLKW,
         Owner::OpenFile => libc::F_OFD_SETLKW,
@@ -613,6 +722,7 @@ pub fn test_lock(
     start: i64,
     bytes: i64,
 ) -> Result<Option<Conflict>> {
+    in_rust!(test_lock(file, owner, lock, (start, bytes)));
     let command = match owner {
         Owner::Process => libc::F_GETLK,
         Owner::OpenFile => libc::F_OFD_GETLK,
@@ -629,6 +739,7 @@ pub fn test_lock(
 
 /// flock(2)
 pub fn flock(file: &File, operation: c_int) -> Result<()> {
+    in_rust!(flock(file, operation));
     call!(flock(file.as_raw_fd(), operation)).map(drop)
 }
 
@@ -694,16 +805,19 @@ pub fn umask(mask: u32) -> u32 {
 
 /// chdir(2)
 pub fn chdir(path: &str) -> Result<()> {
+    in_rust!(chdir(path));
     call!(chdir(c(path).as_ptr())).map(drop)
 }
 
 /// fchdir(2)
 pub fn fchdir(directory: &File) -> Result<()> {
+    in_rust!(fchdir(directory));
     call!(fchdir(directory.as_raw_fd())).map(drop)
 }
 
 /// getcwd(3)
 pub fn getcwd() -> Result<String> {
+    in_rust!(getcwd());
     library::lacks("getcwd");
     let mut into = vec![0u8; 4096];
     // SAFETY: the buffer is live and its length beside it.
@@ -717,6 +831,7 @@ pub fn getcwd() -> Result<String> {
 
 /// getdents64(2): records of entries, and how many bytes of them there are.
 pub fn getdents(directory: &File, into: &mut [u8]) -> Result<usize> {
+    Library::Rust.lacks("getdents");
     unsafe extern "C" fn of_kernel(fd: c_int, into: *mut c_void, bytes: usize) -> isize {
         // SAFETY: the caller's promise, which is what the kernel demands.
         unsafe { libc::syscall(libc::SYS_getdents64, fd, into, bytes) as isize }
@@ -726,81 +841,6 @@ pub fn getdents(directory: &File, into: &mut [u8]) -> Result<usize> {
     // SAFETY: the room is live and its length beside it.
     let used = unsafe { function(directory.as_raw_fd(), into.as_mut_ptr().cast(), into.len()) };
     Errno::result(used).map(|used| used as usize)
-}
-
-/// A directory stream: the C library's, or one made of a library's getdents.
-pub enum Stream {
-    /// Of opendir(3).
-    C(*mut libc::DIR),
-    /// Without it.
-    Listing(Listing),
-}
-
-impl Stream {
-    /// opendir(3)
-    pub fn open(path: &str) -> Result<Self> {
-        if library::named().is_some() {
-            return Listing::open(path).map(Self::Listing);
-        }
-        // SAFETY: the path is a live string.
-        let stream = unsafe { libc::opendir(c(path).as_ptr()) };
-        if stream.is_null() { Err(Errno::last()) } else { Ok(Self::C(stream)) }
-    }
-
-    /// telldir(3)
-    pub fn tell(&self) -> i64 {
-        match self {
-            // SAFETY: the stream is open until we are dropped.
-            Self::C(stream) => unsafe { libc::telldir(*stream) },
-            Self::Listing(listing) => listing.position(),
-        }
-    }
-
-    /// seekdir(3)
-    pub fn seek(&mut self, position: i64) {
-        match self {
-            // SAFETY: the stream is open until we are dropped.
-            Self::C(stream) => unsafe { libc::seekdir(*stream, position) },
-            Self::Listing(listing) => listing.seek(position),
-        }
-    }
-
-    /// rewinddir(3)
-    pub fn rewind(&mut self) {
-        match self {
-            // SAFETY: the stream is open until we are dropped.
-            Self::C(stream) => unsafe { libc::rewinddir(*stream) },
-            Self::Listing(listing) => listing.seek(0),
-        }
-    }
-}
-
-/// readdir(3): name and inode number; `.` and `..` too.
-impl Iterator for Stream {
-    type Item = (String, u64);
-
-    fn next(&mut self) -> Option<(String, u64)> {
-        let stream = match self {
-            Self::C(stream) => *stream,
-            Self::Listing(listing) => return listing.next(),
-        };
-        // SAFETY: the stream is open until we are dropped, and nobody else uses it.
-        let entry = unsafe { libc::readdir(stream) };
-        // SAFETY: an entry is valid until the next call on its stream; its name ends with a zero.
-        let entry = unsafe { entry.as_ref() }?;
-        // SAFETY: as above.
-        let name = unsafe { CStr::from_ptr(entry.d_name.as_ptr()) };
-        Some((name.to_string_lossy().into_owned(), entry.d_ino))
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        if let Self::C(stream) = self {
-            // SAFETY: the stream is open, and never used again.
-            unsafe { libc::closedir(*stream) };
-        }
-    }
 }
 
 /// A program to be executed; a library has no execve(2).
@@ -813,7 +853,7 @@ pub fn program(path: &str) -> Command {
 pub fn enter(directory: &str) -> Result<()> {
     mkdir(directory, 0o755)?;
     chmod(directory, 0o755)?;
-    if library::named().is_some() {
+    if let Some(Library::C(_)) = library::named() {
         library::begin_in(directory);
         return Ok(());
     }
@@ -848,8 +888,7 @@ pub struct Child(i32);
 
 /// Does something in a process of its own. Cases have one thread, so the child may do what it likes.
 pub fn child(what: impl FnOnce()) -> Child {
-    // SAFETY: this process has a single thread, so the child's memory is whole.
-    match Errno::result(unsafe { libc::fork() }).expect("fork") {
+    match fork().expect("fork") {
         0 => {
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(what));
             let status = library::status(outcome);
@@ -858,6 +897,12 @@ pub fn child(what: impl FnOnce()) -> Child {
         }
         pid => Child(pid),
     }
+}
+
+fn fork() -> Result<i32> {
+    // SAFETY: this process has a single thread, so the child's memory is whole.
+    let fork = || Errno::result(unsafe { libc::fork() });
+    if Library::Rust.is_named() { rust::around_fork(fork) } else { fork() }
 }
 
 impl Child {

@@ -89,6 +89,44 @@ pub const LIBRARY: Known = Known {
     ],
 };
 
+/// Through pvfs-posix: as through the preload library, without what only that library does for programs.
+pub const RUST: Known = Known {
+    always: &[
+        (
+            "link/a_removed_open_file_cannot_be_named_again",
+            "/proc is the kernel's: link_open does it",
+        ),
+        ("mknod/a_fifo_carries_bytes_from_writer_to_reader", FIFO),
+        ("mknod/a_fifo_without_reader_refuses_a_writer_that_does_not_wait", FIFO),
+        ("data/a_fifo_has_no_position", FIFO),
+        ("copy/needs_no_fifo", FIFO),
+        ("open/a_temporary_file_has_no_name_until_it_is_given_one", "refused with EOPNOTSUPP"),
+        ("space/a_hole_takes_none", BLOCKS),
+        ("space/punching_gives_space_back", BLOCKS),
+    ],
+    lacks: &[
+        // Only the kernel can do these.
+        "bind",
+        "execve",
+        "mmap",
+        // The program can say it by others: Queue, writex, read and write, allocate, stat; limits are constants.
+        "aio_write",
+        "pathconf",
+        "writev",
+        "sendfile",
+        "posix_fallocate",
+        "statx",
+        // Values come whole.
+        "room for getxattr",
+        // The types have no such numbers.
+        "negative offsets",
+        "unknown flags",
+        "unknown kinds of files",
+        "unknown places to seek from",
+        "impossible nanoseconds",
+    ],
+};
+
 const FIFO: &str = "only the kernel has pipes: opening one is ENXIO";
 const MAP: &str = "only the kernel sees what is written to memory: shared writable maps are ENODEV";
 const BLOCKS: &str =

@@ -1,5 +1,6 @@
 //! The conformance cases of `tests/posix` on a plain directory, which shows that the cases are right, on a mount,
-//! through the preload library and through the library for C. Prints the table of what differs; that must be exactly what the lists here say.
+//! through the preload library and through the libraries for C and for Rust. Prints the table of what differs; that
+//! must be exactly what the lists here say.
 //!
 //! This is no collection of tests but one program: each case is a process of its own, and that process is this
 //! program again. An argument is a part of the names of the cases to be run.
@@ -35,7 +36,7 @@ fn only() -> String {
 
 /// Where a library shows the file system, which the kernel does not see.
 fn through(cluster: &TestCluster, variable: &str, library: PathBuf) -> Place {
-    let name = library.file_name().expect("a library is a file").to_string_lossy();
+    let name = library.file_name().expect("a library has a name").to_string_lossy();
     Place {
         name: format!("through {name}"),
         directory: "/pvfs".into(),
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
     }
     places.push((through(&cluster, "LD_PRELOAD", built_library("pvfs_preload")), known::PRELOAD));
     places.push((through(&cluster, library::VARIABLE, built_library("pvfs")), known::LIBRARY));
+    places.push((through(&cluster, library::VARIABLE, library::RUST.into()), known::RUST));
     let (places, lists): (Vec<Place>, Vec<Known>) = places.into_iter().unzip();
     let table = Table::run(&only, &places);
     print!("{table}");
