@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::{installed, source};
+use crate::support::TestCluster;
+use crate::{Linked, compiled, done, installed, source};
 
 /// Names of functions that the header declares.
 fn declared() -> BTreeSet<String> {
@@ -45,6 +46,23 @@ fn every_function_of_the_header_is_in_a_manual_page() {
 }
 
 #[test]
+fn every_function_of_the_header_is_found_by_its_own_name() {
+    let manual = installed().join("share/man");
+    for name in declared() {
+        let own = std::fs::read_to_string(manual.join(format!("man3/{name}.3")));
+        let own = own.unwrap_or_else(|error| panic!("man 3 {name}: {error}"));
+        let page = match own.strip_prefix(".so ") {
+            Some(path) => std::fs::read_to_string(manual.join(path.trim())).unwrap(),
+            None => own,
+        };
+        let synopsis = page.split(".Sh DESCRIPTION").next().unwrap();
+        let is_there = |line: &str| line.split([' ', '"']).nth(1) == Some(&name);
+        let found = synopsis.lines().filter(|line| line.starts_with(".Fn ")).any(is_there);
+        assert!(found, "the page of {name} is another's");
+    }
+}
+
+#[test]
 fn every_function_of_the_header_is_in_the_shared_library_and_nothing_else_is() {
     let library = installed().join("lib/libpvfs.so");
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output();
@@ -60,6 +78,18 @@ fn every_function_of_the_header_is_in_the_shared_library_and_nothing_else_is() {
     let names: BTreeSet<String> =
         declared().into_iter().filter(|name| !inline.contains(&name.as_str())).collect();
     assert_eq!(exported, names);
+}
+
+#[test]
+fn the_extensions_have_the_types_of_the_paper_in_c_and_in_cpp() {
+    let cluster = TestCluster::start(1);
+    let in_c = source("crates/pvfs/tests/capi/prototypes.c");
+    let in_cpp = cluster.scratch().join("prototypes.cpp");
+    std::fs::copy(&in_c, &in_cpp).unwrap();
+    for source in [&in_c, &in_cpp] {
+        let Some(program) = compiled(&cluster, source, Linked::Shared) else { return };
+        assert_eq!(done(&cluster, &program, &[]), "prototypes: done\n");
+    }
 }
 
 #[test]
