@@ -25,6 +25,12 @@ int main(int argc, char **argv) {
     int fd = openfh(handle, length);
     if (fd < 0) return 6;
     puts("alone: openfh");
+    /* A partition is this process's own affair, too; with one the position begins anew. */
+    struct fpart part = {.offset = 1, .gsize = 2, .stride = 3}, seen, all = {0};
+    if (pvfs_lseek(fd, 5, SEEK_SET) != 5 || pvfs_ioctl(fd, SETPART, &part)) return 7;
+    if (pvfs_lseek(fd, 0, SEEK_CUR) || pvfs_ioctl(fd, GETPART, &seen) || memcmp(&seen, &part, sizeof part)) return 8;
+    if (pvfs_ioctl(fd, SETPART, &all)) return 9;
+    puts("alone: partition");
     char content[20] = "";
     if (pvfs_read(fd, content, 19) < 0) strcpy(content, strerror(errno));
     printf("alone: %s\n", content);

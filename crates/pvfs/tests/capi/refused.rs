@@ -26,7 +26,7 @@ fn random_vectors_move_what_a_model_says_on_our_files_and_on_ordinary_ones() {
 }
 
 #[test]
-fn openfh_asks_no_server_and_every_call_ends_when_none_answers() {
+fn openfh_and_partitions_ask_no_server_and_every_call_ends_when_none_answers() {
     let cluster = TestCluster::start(2);
     let source = source("crates/pvfs/tests/capi/alone.c");
     let Some(program) = compiled(&cluster, &source, Linked::Shared) else { return };
@@ -36,10 +36,10 @@ fn openfh_asks_no_server_and_every_call_ends_when_none_answers() {
         cluster.signal(name, rustix::process::Signal::KILL);
     }
     let output = run(&cluster, &program, &["use", "/pvfs/alone", &handle]);
-    assert_eq!(text(&output), "alone: openfh\nalone: Input/output error\n");
+    assert_eq!(text(&output), "alone: openfh\nalone: partition\nalone: Input/output error\n");
     cluster.up();
     let output = run(&cluster, &program, &["use", "/pvfs/alone", &handle]);
-    assert_eq!(text(&output), "alone: openfh\nalone: content\n");
+    assert_eq!(text(&output), "alone: openfh\nalone: partition\nalone: content\n");
 }
 
 #[test]
