@@ -1,4 +1,4 @@
-//! Arguments that make no sense, and servers that are not there.
+//! Arguments that make no sense or are very many, and servers that are not there.
 
 use crate::support::{TestCluster, text};
 use crate::{Linked, compiled, done, run, source};
@@ -23,6 +23,30 @@ fn random_vectors_move_what_a_model_says_on_our_files_and_on_ordinary_ones() {
             assert_eq!(done(&cluster, &program, &[path, seed]), "vectors: done\n");
         }
     }
+}
+
+#[test]
+fn half_a_million_regions_take_little_memory_of_the_program_and_of_the_daemons() {
+    let cluster = TestCluster::start(2);
+    let source = source("crates/pvfs/tests/capi/many.c");
+    let Some(program) = compiled(&cluster, &source, Linked::Shared) else { return };
+    let iods = ["io0", "io1"];
+    let before = iods.map(|iod| most_kib(&cluster, iod));
+    let grown: u64 = done(&cluster, &program, &["/pvfs/many"]).trim().parse().unwrap();
+    // The two lists are 8 MiB each, the data 0.7 MiB.
+    assert!(grown < 32 << 10, "the program has grown by {grown} KiB");
+    for (iod, before) in iods.into_iter().zip(before) {
+        let grown = most_kib(&cluster, iod) - before;
+        assert!(grown < 8 << 10, "{iod} has grown by {grown} KiB");
+    }
+}
+
+/// The most memory that a daemon has had.
+fn most_kib(cluster: &TestCluster, daemon: &str) -> u64 {
+    let pid = cluster.pid(daemon).as_raw_nonzero();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 #[test]

@@ -260,6 +260,23 @@ fn a_partition_is_one_request_to_each_iod_that_holds_part_of_it() {
     });
     requests.sort_unstable();
     assert_eq!(requests, [0, 0, 0, 1]);
+    // Groups on all of them, plain and nested, read and written.
+    let plain = Partition { offset: 100, gsize: 64, stride: 200, ..Partition::default() };
+    let nested = Partition { gstride: 3000, ngroups: 7, ..plain };
+    for partition in [plain, nested] {
+        let view = View::new(partition).unwrap();
+        let reads = requests_of(move |client, file| async move {
+            let mut buffer = vec![0; 400 * 64];
+            let got = client.user.read_view(&file, &view, 32, &mut buffer).await;
+            assert_eq!(got, Ok(400 * 64));
+            assert!(buffer.iter().all(|byte| *byte == 7));
+        });
+        let writes = requests_of(move |client, file| async move {
+            let buffer = vec![1; 400 * 64];
+            client.user.write_view(&file, &view, 32, &buffer, false).await.unwrap();
+        });
+        assert_eq!((reads, writes), (vec![1; 4], vec![1; 4]), "{partition:?}");
+    }
 }
 
 #[test]
