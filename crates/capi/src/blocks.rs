@@ -127,6 +127,16 @@ impl Shape {
         members
     }
 
+    /// Where a block is among the members of its group.
+    pub fn place(&self, group: &[u64], block: &[u64]) -> usize {
+        let (mut place, mut step) = (0, 1);
+        for ((first, at), dimension) in group.iter().zip(block).zip(&self.dimensions) {
+            place += (at - first) * step;
+            step *= dimension.buffered.min(dimension.blocks - first);
+        }
+        place as usize
+    }
+
     /// Blocks in the largest group; `None` beyond what can be counted.
     pub fn group_blocks(&self) -> Option<u64> {
         self.dimensions.iter().try_fold(1u64, |all, one| all.checked_mul(one.buffered))
@@ -176,6 +186,11 @@ mod tests {
         let mut all: Vec<_> =
             [[0, 0], [2, 0], [4, 0]].iter().flat_map(|group| shape.members(group)).collect();
         assert_eq!(shape.members(&[4, 0]), [[4, 0], [4, 1], [4, 2]]);
+        for group in [[0, 0], [2, 0], [4, 0]] {
+            for (place, block) in shape.members(&group).iter().enumerate() {
+                assert_eq!(shape.place(&group, block), place);
+            }
+        }
         all.sort();
         all.dedup();
         assert_eq!(all.len(), 15);

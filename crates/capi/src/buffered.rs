@@ -52,9 +52,11 @@ impl Blocks {
     pub fn set_buffered(&mut self, file: &impl File, blocks: &[i64]) -> Result<(), Errno> {
         let mut shape = self.shape.clone();
         shape.set_buffered(blocks)?;
-        let bytes = shape.group_blocks().and_then(|blocks| blocks.checked_mul(shape.block_bytes()));
-        let bytes = bytes.and_then(|bytes| isize::try_from(bytes).ok());
-        bytes.ok_or(Errno::ENOMEM)?;
+        let blocks = shape.group_blocks().filter(|blocks| *blocks <= BLOCKS_MAX);
+        let bytes = blocks.and_then(|blocks| blocks.checked_mul(shape.block_bytes()));
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(Errno::ENOMEM)?;
+        // What the kernel would never give is refused before the first block; it is given back at once.
+        Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| Errno::ENOMEM)?;
         self.flush(file)?;
         *self = Self::new(shape);
         Ok(())
@@ -123,8 +125,9 @@ impl Blocks {
     }
 
     fn member(&mut self, block: &[u64]) -> &mut Member {
-        let found = self.members.iter_mut().find(|member| member.block == block);
-        found.expect("the caller has turned to the group of the block")
+        let group = self.group.as_ref().expect("the caller has turned to the group of the block");
+        let place = self.shape.place(group, block);
+        &mut self.members[place]
     }
 
     /// Reads all blocks of the group that are not here, in one call.
@@ -155,6 +158,9 @@ impl Blocks {
         Ok(())
     }
 }
+
+/// Blocks of a group at most, each of which takes some hundred bytes besides its content.
+const BLOCKS_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {

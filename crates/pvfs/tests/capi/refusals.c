@@ -303,6 +303,12 @@ static void blocks(int fd) {
     REFUSED(pvfs_write_blk(fd, NULL, zero), EFAULT);
     REFUSED(pvfs_buf_blk(fd, zero), EINVAL);
     REFUSED(pvfs_buf_blk(fd, NULL), EFAULT);
+    /* A group of blocks that no memory holds, by their number and by their size. */
+    int64_t tiny[] = {1, 1}, endless[] = {INT64_C(1) << 31, INT64_C(1) << 31}, wide[] = {1 << 15, 1 << 15};
+    HOLDS(pvfs_set_blk(fd, 2, 1, tiny, endless) == 0);
+    REFUSED(pvfs_buf_blk(fd, endless), ENOMEM);
+    HOLDS(pvfs_set_blk(fd, 2, 1 << 20, wide, two) == 0);
+    REFUSED(pvfs_buf_blk(fd, two), ENOMEM);
     REFUSED(close_blk(closed), EBADF);
 }
 
