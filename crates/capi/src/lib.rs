@@ -8,16 +8,14 @@
 //!
 //! [`ffi`] has a file for each section of the header. All unsafe code is there: what a function is given is looked
 //! at (null, misaligned, too long, sums that differ) before anything is done, so that what is wrong is an error
-//! number and nothing was written. A panic is EIO. What is left is safe: [`striping`] translates layouts, [`blocks`] is
-//! the arithmetic of multi-dimensional blocks, [`buffered`] keeps them, [`turns`] lets one thread at a time into a queue.
+//! number and nothing was written. A panic is EIO. What is left is safe: [`striping`] translates layouts, [`turns`] lets one
+//! thread at a time into a queue.
 //!
 //! There are no threads and no signals of ours in the program; a signal handler that calls us while its own thread
 //! is inside is refused with EDEADLK.
 
 #![deny(unsafe_code)]
 
-mod blocks;
-mod buffered;
 mod ffi;
 mod striping;
 mod turns;

@@ -26,6 +26,7 @@
 #![deny(unsafe_code)]
 
 mod attributes;
+pub mod blocks;
 pub mod c;
 mod data;
 mod description;

@@ -1,5 +1,8 @@
 //! POSIX calls over the client library, against real daemons.
 
+#[allow(dead_code, reason = "the example's main is not the test's")]
+#[path = "../../posix/examples/calls.rs"]
+mod example;
 mod support;
 
 use std::time::{Duration, Instant};
@@ -19,6 +22,12 @@ fn process(cluster: &TestCluster) -> Process {
 }
 
 const NEW: OFlags = OFlags::RDWR.union(OFlags::CREATE);
+
+#[test]
+fn the_example_of_the_calls_runs() {
+    let cluster = TestCluster::start(3);
+    example::tour(&process(&cluster)).unwrap();
+}
 
 #[track_caller]
 fn fails<T: std::fmt::Debug>(reach: Reach<T>, errno: Errno) {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use libc::ssize_t;
 use pvfs_client::Region;
+use pvfs_posix::blocks::{Blocks, DIMENSIONS_MAX, File, Shape};
 use pvfs_posix::c::answer::fail;
 use pvfs_posix::shared::identity;
 use pvfs_wire::Errno;
@@ -20,8 +21,6 @@ use pvfs_wire::attr::Striping;
 
 use super::native::{opened, pvfs_close};
 use super::readx::{read_regions, write_regions};
-use crate::blocks::{DIMENSIONS_MAX, Shape};
-use crate::buffered::{Blocks, File};
 use crate::export;
 use crate::ffi::arguments::{bytes, list, room};
 

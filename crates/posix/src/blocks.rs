@@ -8,8 +8,29 @@
 //!   2 2 2 2 3 3 3           a group of blocks that are buffered together is read in one call
 //! ```
 
+mod buffered;
+
+use std::os::fd::RawFd;
+
 use pvfs_client::Region;
 use pvfs_wire::Errno;
+
+use crate::process::Process;
+
+pub use buffered::{Blocks, File};
+
+/// A file of ours that is open, to move blocks from and to.
+pub struct Open<'p>(pub &'p Process, pub RawFd);
+
+impl File for Open<'_> {
+    fn read(&self, memory: &mut [&mut [u8]], regions: &[Region]) -> Result<u64, Errno> {
+        self.0.readx(self.1, memory, regions).map_err(|stop| stop.errno())
+    }
+
+    fn write(&self, memory: &[&[u8]], regions: &[Region]) -> Result<(), Errno> {
+        self.0.writex(self.1, memory, regions).map(drop).map_err(|stop| stop.errno())
+    }
+}
 
 /// An array: how long each dimension is, in records and in blocks.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -143,7 +164,7 @@ impl Shape {
     }
 }
 
-/// As in pvfs.h.
+/// As many dimensions as an array can have; so in pvfs.h.
 pub const DIMENSIONS_MAX: usize = 16;
 
 #[cfg(test)]

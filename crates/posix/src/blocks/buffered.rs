@@ -6,7 +6,7 @@
 use pvfs_client::Region;
 use pvfs_wire::Errno;
 
-use crate::blocks::Shape;
+use super::Shape;
 
 /// A file to move regions from and to.
 pub trait File {
