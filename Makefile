@@ -12,7 +12,7 @@ build:
 	$(CARGO) build --release --locked -p pvfs -p pvfs-preload -p pvfs-capi
 	@ln -sf libpvfs.so target/release/libpvfs.so.0 # the name that programs linked with it look for
 
-## install: what was built, with manual pages, completions and units; PREFIX is /usr/local unless said otherwise, DESTDIR is for packaging
+## install: what was built, the libraries for MPI as well, with manual pages, completions and units; PREFIX is /usr/local unless said otherwise, DESTDIR is for packaging
 install:
 	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
 

@@ -17,7 +17,8 @@ use crate::cli::run::{absolute, installed, preloaded, usable};
 /// Starts mpirun with what makes MPI_File_open and all that follows use one open for all ranks, native
 /// noncontiguous requests and our striping, for names below a mount or the prefix and for names with pvfs: in front.
 /// The program and its MPI stay as they are: MPICH and its relatives (Intel MPI, MVAPICH) get a library put before
-/// them, Open MPI two components. All other names go where they went before. $PVFS_ROMIO names another library.
+/// them, Open MPI three components. All other names go where they went before. $PVFS_ROMIO names another library,
+/// $PVFS_OMPIO one of the other components.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -43,26 +44,35 @@ Examples:
 
 /// The launchers that take arguments of their own for the environment of ranks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Family {
+pub enum Family {
     /// MPICH's and Intel's.
     Hydra,
+    /// Open MPI's.
     OpenMpi,
     /// A batch system's, which passes its environment on.
     Other,
 }
 
+/// ROMIO with our driver, and what goes before it.
+#[derive(Clone, Debug)]
+pub struct Romio {
+    /// The library.
+    pub library: PathBuf,
+    /// The MPI, where the loader would not find it by itself.
+    mpi: Option<PathBuf>,
+}
+
 /// Runs the command: the launcher takes this process's place.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let launcher = found(&args.launcher)?;
-    let family = family_of(&said_by(&launcher, "--version"));
+    let family = Family::of(&launcher);
     let mut command = Command::new(&launcher);
     let mut environment = places(args, context)?;
     if family == Family::OpenMpi {
-        let components = installed(COMPONENT, "PVFS_OMPIO")?;
-        let directory = components.parent().unwrap_or(Path::new("/")).display().to_string();
-        command.args(["--mca", "mca_base_component_path", &format!("{directory}:SYS_DEFAULT")]);
+        // Its launcher hands its own settings on to all ranks.
+        command.env(COMPONENT_PATH, component_path()?);
     } else {
-        environment.push(("LD_PRELOAD", romio(&launcher)?));
+        environment.push(("LD_PRELOAD", Romio::before(&launcher)?.preloads()));
     }
     for (name, value) in &environment {
         match family {
@@ -73,6 +83,17 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     }
     command.args(&args.arguments);
     Err(Failure::io(&format!("cannot run {}", launcher.display()), &command.exec()))
+}
+
+/// Our components before those that Open MPI would have looked for anyway.
+fn component_path() -> Result<OsString, Failure> {
+    let components = installed(COMPONENT, "PVFS_OMPIO")
+        .map_err(|failure| built_by(&failure, "make -C bindings/mpiio/ompio"))?;
+    let mut path = absolute(components.parent().unwrap_or(Path::new("/"))).into_os_string();
+    let others = std::env::var_os(COMPONENT_PATH).filter(|others| !others.is_empty());
+    path.push(":");
+    path.push(others.unwrap_or_else(|| "SYS_DEFAULT:USER_DEFAULT".into()));
+    Ok(path)
 }
 
 /// Where the ranks find the cluster and the file system, as far as they would not find it themselves.
@@ -101,6 +122,13 @@ fn said_by(program: &Path, argument: &str) -> String {
     output.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default()
 }
 
+impl Family {
+    /// That of a launcher.
+    pub fn of(launcher: &Path) -> Self {
+        family_of(&said_by(launcher, "--version"))
+    }
+}
+
 fn family_of(version: &str) -> Family {
     if ["Open MPI", "OpenRTE", "PRRTE", "prterun"].iter().any(|word| version.contains(word)) {
         Family::OpenMpi
@@ -111,38 +139,54 @@ fn family_of(version: &str) -> Family {
     }
 }
 
-/// What to load before the program. The library for the MPI that came with the launcher, and that MPI's where the loader
-/// would not find it: Python loads it where other libraries cannot see it.
-fn romio(launcher: &Path) -> Result<OsString, Failure> {
-    const VARIABLE: &str = "PVFS_ROMIO";
-    let own = std::fs::canonicalize(launcher).unwrap_or_else(|_| launcher.to_owned());
-    let near = [launcher, &own].into_iter().filter_map(Path::parent);
-    let near = near.flat_map(|bin| LIBRARIES.map(|place| bin.join(place).join("libmpi.so.12")));
-    if let Some(mpi) = near.into_iter().find(|mpi| mpi.exists()) {
-        let mut list = preloaded(&installed("libpvfs_romio_any.so", VARIABLE)?);
-        list.push(":");
-        list.push(absolute(&mpi));
-        return Ok(list);
+impl Romio {
+    /// The library for the MPI that came with the launcher, and that MPI where the loader would not find it: Python loads
+    /// it where other libraries cannot see it.
+    pub fn before(launcher: &Path) -> Result<Self, Failure> {
+        let own = std::fs::canonicalize(launcher).unwrap_or_else(|_| launcher.to_owned());
+        let near = [launcher, &own].into_iter().filter_map(Path::parent);
+        let mut near = near.flat_map(|bin| LIBRARIES.map(|at| bin.join(at).join("libmpi.so.12")));
+        let mpi = near.find(|mpi| mpi.exists()).map(|mpi| absolute(&mpi));
+        let library = match &mpi {
+            Some(_) => "libpvfs_romio_any.so",
+            None => library_for_loaders(),
+        };
+        let library = installed(library, "PVFS_ROMIO")
+            .map_err(|failure| built_by(&failure, "make -C bindings/mpiio"))?;
+        Ok(Self { library, mpi })
     }
+
+    /// What a rank is to load.
+    pub fn preloads(&self) -> OsString {
+        let mut list = preloaded(&self.library);
+        if let Some(mpi) = &self.mpi {
+            list.push(":");
+            list.push(mpi);
+        }
+        list
+    }
+}
+
+/// The library for the MPI that the loader finds.
+fn library_for_loaders() -> &'static str {
     let known = ["/sbin/ldconfig", "/usr/sbin/ldconfig"].map(|tool| said_by(Path::new(tool), "-p"));
     let knows = |library: &str| known.iter().any(|list| list.contains(library));
-    let library = match () {
+    match () {
         () if knows("libmpich.so.12") => "libpvfs_romio.so",
         () if knows("libmpi.so.12") => "libpvfs_romio_mpi.so",
         () => "libpvfs_romio_any.so",
-    };
-    let library = installed(library, VARIABLE).map_err(|failure| {
-        Failure::new(
-            Exit::Usage,
-            format!("{}; make -C bindings/mpiio builds it", failure.sentence()),
-        )
-    })?;
-    Ok(preloaded(&library))
+    }
+}
+
+fn built_by(failure: &Failure, command: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("{}; {command} builds it", failure.sentence()))
 }
 
 /// Where an MPI's libraries are, seen from its launcher.
 const LIBRARIES: [&str; 3] = ["../lib", "../lib64", "../lib/release"];
-/// One of the two components for Open MPI; the other is beside it.
+/// Where Open MPI looks for its components.
+const COMPONENT_PATH: &str = "OMPI_MCA_mca_base_component_path";
+/// One of the components for Open MPI; the others are beside it.
 const COMPONENT: &str = "mca_fs_pvfs.so";
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ mod support;
 mod documented;
 mod examples;
 mod mounted;
+mod mpi;
 mod queue;
 mod refused;
 
