@@ -49,6 +49,8 @@ bench: build
 	target/release/pvfs bench meta --quick
 	target/release/pvfs bench parallel --quick
 	target/release/pvfs bench preload --quick
+	@if [ -e target/mpiio/lib/libpvfs_romio.so ]; then target/release/pvfs bench mpi --quick; else \
+	  echo "MPI-IO is skipped: its driver was not built (make -C bindings/mpiio)"; fi
 
 clean:
 	$(CARGO) clean

@@ -1,13 +1,14 @@
 //! `pvfs bench`: what this file system reaches, next to what the machine allows, in one run.
 //!
 //! ```text
-//!   row       one name and its figures: what io, meta, parallel, preload and memory produce, tables and JSON show
+//!   row       one name and its figures: what io, meta, mpi, parallel, preload and memory produce, tables and JSON show
 //!   compare   product and limit take turns (A B A B ...), medians
 //!     crew    clients: threads that each repeat one operation for a while
 //!     cpu     processor time of this process and of the daemons
 //!   testbed   where it runs: a store, a private cluster of real processes or the running one
 //!   limit     the bare programs: sockets and files without a file system
 //!   mount     the kernel mount, next to a file system in memory
+//!   mpi       MPI-IO by our driver, next to the client library and to ROMIO on a mount
 //!   preload   programs with the preload library, next to those without and to the client library
 //! ```
 //!
@@ -24,6 +25,7 @@ pub mod limit;
 pub mod memory;
 pub mod meta;
 pub mod mount;
+pub mod mpi;
 pub mod parallel;
 pub mod place;
 pub mod preload;

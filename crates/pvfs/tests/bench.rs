@@ -92,6 +92,32 @@ fn rows_of_parallel_compare_a_call_with_the_loop_it_stands_for() {
     assert_eq!(left_behind(directory.path()), 0);
 }
 
+/// MPICH and the driver are not everywhere, and only root mounts.
+#[test]
+fn rows_of_mpi_compare_the_driver_with_the_library_and_with_data_sieving() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().to_str().unwrap();
+    let output = bench(&["mpi", "--quick", "--runs", "1", "--json", "--dir", place]);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    if output.status.code() == Some(2) && WAYS_TO_MPI.iter().any(|way| complaint.contains(way)) {
+        return eprintln!("skipped: {}", complaint.trim());
+    }
+    let rows = rows(&output);
+    let listed = bench(&["mpi", "--quick", "--list"]).stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    assert_eq!(names(&rows), listed.lines().collect::<Vec<_>>());
+    for row in &rows {
+        let [value, limit, ratio] =
+            ["value", "limit", "ratio"].map(|key| row[key].as_f64().unwrap());
+        assert!(value > 0.0 && limit > 0.0 && ratio > 0.0, "{row}");
+        match row["unit"].as_str().unwrap() {
+            "requests" => assert!(value == limit, "more ranks take more requests: {row}"),
+            _ => assert!(row["cpu_s_per_gib"].as_f64().unwrap() > 0.0, "{row}"),
+        }
+    }
+    assert_eq!(left_behind(directory.path()), 0);
+}
+
 #[test]
 fn a_pattern_without_rows_is_wrong_usage() {
     let output = bench(&["io", "--rows", "carrier pigeon"]);
@@ -105,3 +131,6 @@ fn the_list_names_rows_and_measures_nothing() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.lines().any(|line| line == "create 8 clients"), "{text}");
 }
+
+/// What those are told to do who lack something of it.
+const WAYS_TO_MPI: [&str; 2] = ["apt-get install", "make -C bindings/mpiio"];

@@ -32,6 +32,14 @@ pub enum Error {
         /// What is known.
         reason: String,
     },
+    /// A program that was started for the purpose did not do its part.
+    #[error("{program} failed: {reason}")]
+    Program {
+        /// What was started.
+        program: String,
+        /// What it said.
+        reason: String,
+    },
     /// The description of the cluster is wrong.
     #[error(transparent)]
     Config(#[from] pvfs_config::ConfigError),
@@ -40,7 +48,7 @@ pub enum Error {
     Interrupted,
     /// Nothing to do.
     #[error(
-        "no row has a name with \"{0}\" in it; see --list of pvfs bench io, meta, parallel and preload"
+        "no row has a name with \"{0}\" in it; see --list of pvfs bench io, meta, mpi, parallel and preload"
     )]
     NoRow(String),
     /// A figure came out that cannot be.

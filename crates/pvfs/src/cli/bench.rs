@@ -4,6 +4,7 @@ pub mod bare_server;
 pub mod io;
 pub mod meta;
 pub mod mounted;
+pub mod mpi;
 pub mod parallel;
 pub mod preload;
 pub mod preloaded;
@@ -38,6 +39,7 @@ pub struct Args {
 pub enum What {
     Io(io::Args),
     Meta(meta::Args),
+    Mpi(mpi::Args),
     Parallel(parallel::Args),
     Preload(preload::Args),
     #[command(hide = true)]
@@ -159,6 +161,7 @@ Examples:
   Every kind, within a minute each:
     pvfs bench io --quick
     pvfs bench meta --quick
+    pvfs bench mpi --quick
     pvfs bench parallel --quick";
 
 /// Runs the command.
@@ -166,6 +169,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     match &args.what {
         What::Io(args) => io::run(args, context),
         What::Meta(args) => meta::run(args, context),
+        What::Mpi(args) => mpi::run(args, context),
         What::Parallel(args) => parallel::run(args, context),
         What::Preload(args) => preload::run(args, context),
         What::Preloaded(args) => preloaded::run(args, context),
