@@ -114,6 +114,11 @@ impl AsFd for Patient {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Blocking;
 
+fn instant(clock: ClockId) -> Instant {
+    let time = clock_gettime(clock);
+    Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 impl Runtime for Blocking {
     type Stream = Patient;
 
@@ -145,8 +150,11 @@ impl Runtime for Blocking {
     }
 
     fn now(&self) -> Instant {
-        let time = clock_gettime(ClockId::Monotonic);
-        Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+        instant(ClockId::Monotonic)
+    }
+
+    fn now_about(&self) -> Instant {
+        instant(ClockId::MonotonicCoarse)
     }
 
     fn wall_ns(&self) -> i64 {

@@ -43,26 +43,29 @@ pub struct Loan {
     pub boot: u64,
 }
 
-/// A lent object's descriptor. A program may close descriptors behind our back, and another file must not take its
-/// place: its kernel position, which nobody needs, is a number that no other file has.
+/// A lent object's descriptor. Where a program may close it behind our back another file must not take its place: its
+/// kernel position, which nobody needs, is then a number that no other file has.
 #[derive(Debug)]
 pub struct LentFile {
     file: KeptFile,
-    mark: u64,
+    mark: Option<u64>,
 }
 
 impl LentFile {
     /// What came with the loan; `None` when it cannot be positioned.
     pub fn new(file: KeptFile, random: u64) -> Option<Self> {
+        if !file.is_exposed() {
+            return Some(Self { file, mark: None });
+        }
         // Any local file system has files so large, and no program is there.
         let mark = (1 << 40) + random % (1 << 42);
         rustix::fs::seek(&file, SeekFrom::Start(mark)).ok()?;
-        Some(Self { file, mark })
+        Some(Self { file, mark: Some(mark) })
     }
 
     /// Whether the descriptor is still this file's. A third of the price of fstat.
     fn is_there(&self) -> bool {
-        rustix::fs::tell(&self.file) == Ok(self.mark)
+        self.mark.is_none_or(|mark| rustix::fs::tell(&self.file) == Ok(mark))
     }
 
     fn size(&self) -> Option<u64> {
@@ -241,7 +244,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         Loan {
-            file: LentFile::new(KeptFile::new(file.into(), None), 12345).unwrap(),
+            file: LentFile::new(KeptFile::new(file.into(), None).exposed(), 12345).unwrap(),
             words: Arc::new(SharedWords::map(words.file()).unwrap()),
             whole: (0, words.load(0)),
             object: (5, words.load(5)),

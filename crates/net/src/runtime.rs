@@ -60,6 +60,11 @@ pub trait Runtime: Send + Sync + 'static {
     /// The clock for deadlines.
     fn now(&self) -> Instant;
 
+    /// The clock, up to some milliseconds late, at a fifth of the price.
+    fn now_about(&self) -> Instant {
+        self.now()
+    }
+
     /// The calendar, in nanoseconds since the epoch, for expiries and times of files.
     fn wall_ns(&self) -> i64;
 
@@ -92,12 +97,24 @@ pub trait Runtime: Send + Sync + 'static {
 pub struct KeptFile {
     _noted: Option<Box<dyn Send + Sync>>,
     file: OwnedFd,
+    is_exposed: bool,
 }
 
 impl KeptFile {
     /// A descriptor, and what is to be dropped just before it is closed.
     pub fn new(file: OwnedFd, noted: Option<Box<dyn Send + Sync>>) -> Self {
-        Self { _noted: noted, file }
+        Self { _noted: noted, file, is_exposed: false }
+    }
+
+    /// The program that we are in does not know of it, and may close it with all that it does not know.
+    #[must_use]
+    pub fn exposed(self) -> Self {
+        Self { is_exposed: true, ..self }
+    }
+
+    /// Whether its number may mean another file by now.
+    pub fn is_exposed(&self) -> bool {
+        self.is_exposed
     }
 }
 

@@ -4,13 +4,16 @@
 //! back; whoever acts on a yes looks closer.
 
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Descriptors of open files of ours.
 pub static OURS: Numbers = Numbers::new();
 
 /// Descriptors of our own connections, which no program may take or close.
 pub static KEPT: Numbers = Numbers::new();
+
+/// Whether somebody sees to that: all calls that close or replace a descriptor come through us.
+pub static IS_KEPT_SAFE: AtomicBool = AtomicBool::new(false);
 
 /// A set of descriptor numbers.
 pub struct Numbers {

@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use pvfs_net::runtime::{Instant, Interest, KeptFile, Runtime};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 
-use crate::numbers::{KEPT, NUMBERS_END};
+use crate::numbers::{IS_KEPT_SAFE, KEPT, NUMBERS_END};
 
 /// The calling thread drives its operation, as with [`Blocking`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,6 +59,10 @@ impl Runtime for Apart {
         Blocking.now()
     }
 
+    fn now_about(&self) -> Instant {
+        Blocking.now_about()
+    }
+
     fn wall_ns(&self) -> i64 {
         Blocking.wall_ns()
     }
@@ -69,7 +74,8 @@ impl Runtime for Apart {
     fn keep(&self, file: OwnedFd) -> Option<KeptFile> {
         let file = fcntl_dupfd_cloexec(&file, lowest()).ok()?;
         let noted = Noted::of(&file);
-        Some(KeptFile::new(file, Some(noted)))
+        let file = KeptFile::new(file, Some(noted));
+        Some(if IS_KEPT_SAFE.load(Ordering::Relaxed) { file } else { file.exposed() })
     }
 
     /// Looks again soon instead of keeping a descriptor to be woken by: it is rare that more threads are at

@@ -4,9 +4,11 @@
 
 use std::ffi::{c_char, c_int};
 use std::panic::catch_unwind;
+use std::sync::atomic::Ordering::Relaxed;
 
 use pvfs_posix::Settings;
 use pvfs_posix::c::state;
+use pvfs_posix::numbers::IS_KEPT_SAFE;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -30,6 +32,7 @@ unsafe extern "C" fn begin(_count: c_int, _arguments: Texts, environment: Texts)
             environ = environment;
         }
     }
+    IS_KEPT_SAFE.store(true, Relaxed);
     let _ = catch_unwind(|| {
         let working = std::env::var(state::WORKING_VARIABLE).ok();
         state::begin(Settings::of_process, working.as_deref());

@@ -70,7 +70,7 @@ impl<R: Runtime> User<R> {
         if bytes == 0 || bytes as u64 > STRIP_BYTES_MAX || !self.filesystem.options().borrows {
             return None;
         }
-        let (dist, now) = (&file.placement.dist, self.filesystem.runtime().now());
+        let (dist, now) = (&file.placement.dist, self.filesystem.runtime().now_about());
         let place = dist.locate(offset);
         let loan = file.loans().borrowed(place.slot, purpose, now)?;
         let is_in_strip = dist.contiguous_from(place.slot, place.local) >= bytes as u64;
@@ -88,7 +88,7 @@ impl<R: Runtime> User<R> {
     ) -> Option<()> {
         let runtime = self.filesystem.runtime();
         let written = loan.write(place.local, from, begun);
-        if begun.until(runtime.now()) > SLOW {
+        if begun.until(runtime.now_about()) > SLOW {
             file.loans().rest(place.slot, Purpose::Write, runtime.now());
         }
         written.inspect(|()| file.unsynced().wrote(place.slot, loan.boot, false))
