@@ -22,7 +22,7 @@ quickstart: build
 
 ## stop: stops the file system that quickstart started
 stop:
-	@target/release/pvfs down
+	@target/release/pvfs down "$${PVFS_DIR:-./.pvfs}"
 
 ## check: formatting, lints, tidy rules and fast tests; what every commit passes
 check:

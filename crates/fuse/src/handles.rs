@@ -1,11 +1,13 @@
 //! What programs have open: numbers that the kernel repeats with each request.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, Instant};
 
 use fuser::FileHandle;
-use pvfs_client::{OpenFile, User};
+use pvfs_client::{Error, OpenFile, User};
 use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
 
@@ -31,12 +33,37 @@ pub struct OpenEntry {
     pub uses_pages: bool,
     /// It may write through them.
     pub writes_pages: bool,
+    /// The read that an iod did not answer last.
+    pub unanswered: Mutex<Option<Unanswered>>,
     /// Who asked for byte-range locks through it. A process gives its own up when it closes any descriptor of
     /// the file; those that belong to the open file itself (F_OFD_SETLK) go with the last one, unannounced.
     pub range_owners: Mutex<HashSet<u64>>,
 }
 
+/// A read that failed at its deadline.
+#[derive(Clone, Debug)]
+pub struct Unanswered {
+    range: Range<u64>,
+    at: Instant,
+    error: Error,
+}
+
 impl OpenEntry {
+    /// Notes a read that failed at its deadline.
+    pub fn note_unanswered(&self, range: Range<u64>, error: &Error) {
+        let unanswered = Unanswered { range, at: Instant::now(), error: error.clone() };
+        *self.unanswered.lock().expect(NO_PANIC) = Some(unanswered);
+    }
+
+    /// Why this read is not to be tried: one that has just failed held it. The kernel reads ahead, and when that fails asks
+    /// again for the page that the program waits for, which is not to wait for two deadlines.
+    pub fn has_just_failed(&self, range: &Range<u64>) -> Option<Error> {
+        let unanswered = self.unanswered.lock().expect(NO_PANIC);
+        let failed = unanswered.as_ref()?;
+        let holds = failed.range.start <= range.start && range.end <= failed.range.end;
+        (holds && failed.at.elapsed() < AGAIN).then(|| failed.error.clone())
+    }
+
     /// Notes somebody who asks for a byte-range lock.
     pub fn note_range_owner(&self, owner: u64) {
         self.range_owners.lock().expect(NO_PANIC).insert(owner);
@@ -77,6 +104,9 @@ impl<T> Handles<T> {
         self.table.write().expect(NO_PANIC).drain().map(|(_, thing)| thing).collect()
     }
 }
+
+/// The kernel asks again at once.
+const AGAIN: Duration = Duration::from_millis(200);
 
 const NO_PANIC: &str = "no code panics while it holds the table";
 

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use fuser::FileHandle;
-use pvfs_client::Result;
+use pvfs_client::{Error, Result};
 use pvfs_net::buffer::Buffer;
+use pvfs_net::call::CallError;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, Time};
 use pvfs_wire::ops::Target;
@@ -44,9 +45,17 @@ impl Mounted {
     /// Reads up to `bytes` bytes; fewer only at the end of the file.
     pub fn read(&self, transfer: Transfer, bytes: u32) -> Result<Buffer> {
         let entry = self.files.get(transfer.number)?;
+        let range = transfer.offset..transfer.offset + u64::from(bytes);
+        if let Some(error) = entry.has_just_failed(&range) {
+            return Err(error);
+        }
         let mut buffer = self.buffers.take(bytes as usize);
         let read = entry.user.read_at(&entry.file, transfer.offset, &mut buffer);
-        let got = wait(transfer.requester.pid, read)?;
+        let got = wait(transfer.requester.pid, read).inspect_err(|error| {
+            if matches!(error, Error::Call(CallError::Timeout { .. })) {
+                entry.note_unanswered(range, error);
+            }
+        })?;
         buffer.truncate(got);
         Ok(buffer)
     }

@@ -180,6 +180,7 @@ fn entry(file: OpenFile, user: User<Blocking>, flags: OFlags) -> OpenEntry {
         append: flags.contains(OFlags::APPEND),
         uses_pages: false,
         writes_pages: false,
+        unanswered: Mutex::default(),
         range_owners: Mutex::default(),
         file,
         user,

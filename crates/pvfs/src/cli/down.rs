@@ -20,8 +20,9 @@ use crate::local::{LocalCluster, LocalProcess};
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The directory given to `pvfs up`
-    #[arg(default_value = "./.pvfs", value_hint = clap::ValueHint::DirPath)]
-    pub directory: PathBuf,
+    /// [default: that of the cluster file which --config or PVFS_CONFIG names; else ./.pvfs]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    pub directory: Option<PathBuf>,
     /// Do not wait for what is under way; it fails
     #[arg(long)]
     pub now: bool,
@@ -39,7 +40,7 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let local = LocalCluster::at(&args.directory)?;
+    let local = LocalCluster::meant(args.directory.as_deref(), context.chosen_config())?;
     if !local.exists() {
         let sentence = format!(
             "no file system was made in {}; give the directory that was given to pvfs up",
@@ -53,8 +54,11 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             Failure::io(&format!("cannot delete {}", local.root().display()), &error)
         })?;
     }
-    let what = if args.remove { "stopped and deleted" } else { "stopped" };
-    context.report(&json!({ "stopped": true, "removed": args.remove }), what)
+    let done = if args.remove { "stopped and deleted" } else { "stopped" };
+    let directory = local.root().display().to_string();
+    let what = format!("{done} the file system of {directory}");
+    let told = json!({ "stopped": true, "removed": args.remove, "directory": directory });
+    context.report(&told, what)
 }
 
 /// Unmounts, then stops the manager and the iods. What does not end by itself in time is killed, and said.

@@ -131,7 +131,8 @@ impl Row {
                 name: name.into(),
                 role: String::new(),
                 state: "DOWN",
-                reason: error.to_string(),
+                // Where that is said.
+                reason: error.to_string().replace("; see pvfs status", ""),
                 version: String::new(),
                 uptime_s: None,
                 figures: std::collections::BTreeMap::new(),

@@ -28,8 +28,9 @@ use crate::local::{LocalCluster, LocalProcess, Started, Wishes};
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Where everything is kept
-    #[arg(default_value = "./.pvfs", value_hint = clap::ValueHint::DirPath)]
-    pub directory: PathBuf,
+    /// [default: that of the cluster file which --config or PVFS_CONFIG names; else ./.pvfs]
+    #[arg(value_hint = clap::ValueHint::DirPath)]
+    pub directory: Option<PathBuf>,
     /// Number of iods; must not change once files are there
     #[arg(long, value_name = "COUNT", default_value_t = 4)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
@@ -62,7 +63,7 @@ Examples:
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
-    let local = LocalCluster::at(&args.directory)?;
+    let local = LocalCluster::meant(args.directory.as_deref(), context.chosen_config())?;
     if !local.exists() {
         local.create(&Wishes { iods: args.iods, port: args.port, ssize: args.ssize })?;
     }

@@ -57,6 +57,14 @@ fn up_makes_a_file_system_where_it_is_told() {
     here("pvfs up --no-mount && pvfs status").succeeds().prints("OK");
     here("pvfs down").succeeds().prints("stopped");
     here("pvfs up --no-mount && pvfs cat pvfs:/x").succeeds().prints("x");
+    // Elsewhere, as all other commands find it.
+    let elsewhere = |line: &str| {
+        cluster
+            .shell(&format!("mkdir -p other; cd other; PVFS_CONFIG=../.pvfs/cluster.toml {line}"))
+    };
+    elsewhere("pvfs down").succeeds().prints(".pvfs");
+    elsewhere("pvfs up --no-mount && test ! -e .pvfs").succeeds().prints("pvfs is up");
+    elsewhere("pvfs down ./.pvfs").fails(2).in_one_sentence().says("no file system was made");
     here("pvfs down --remove").succeeds();
     here("test ! -e .pvfs && pvfs down").fails(2).in_one_sentence().says("no file system was made");
 }

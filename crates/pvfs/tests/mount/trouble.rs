@@ -1,11 +1,14 @@
 //! Mounts whose servers or whose own process are gone can always be taken away.
 
-use std::time::Duration;
+use std::fs;
+use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::support::cleanup::mounts_below;
-use crate::support::{TestCluster, can_mount, eventually};
+use crate::support::setup::Setup;
+use crate::support::{TestCluster, can_mount, eventually, pattern};
 
 const PROMPT: Duration = Duration::from_secs(10);
 
@@ -88,4 +91,27 @@ fn stopping_everything_takes_the_mount_away() {
     cluster.shell("pvfs up $ROOT && cat $MNT/f").succeeds().prints("hello");
     cluster.shell("cd $MNT && pvfs down $ROOT --remove").succeeds();
     assert!(!cluster.root().exists());
+}
+
+/// The kernel reads ahead, and reads the page that is wanted once more when that fails.
+#[test]
+fn a_read_from_a_hung_daemon_takes_one_deadline_and_not_two() {
+    if !can_mount() {
+        return;
+    }
+    let cluster = Setup::of(2).with("data_deadline_s", 3).start();
+    let file = cluster.mount("mnt").join("f");
+    fs::write(&file, pattern(1 << 20, 3)).unwrap();
+    // Another mount has nothing in its pages.
+    let file = cluster.mount("there").join("f");
+    cluster.hang("io0");
+    cluster.hang("io1");
+    let begun = Instant::now();
+    let failed = fs::read(&file).unwrap_err();
+    let took = begun.elapsed();
+    let errnos = [Errno::IO, Errno::TIMEDOUT].map(Errno::raw_os_error);
+    assert!(errnos.map(Some).contains(&failed.raw_os_error()), "{failed}");
+    assert!(took > Duration::from_secs(2) && took < Duration::from_millis(5500), "{took:?}");
+    ["io0", "io1"].iter().for_each(|iod| cluster.wake(iod));
+    eventually("it is read", Duration::from_secs(10), || fs::read(&file).is_ok());
 }
