@@ -77,6 +77,11 @@ pub trait Disk: Send + Sync {
         false
     }
 
+    /// Whether objects that a daemon before this one has lent may still be written by others.
+    fn others_may_write_all(&self) -> bool {
+        false
+    }
+
     /// How many descriptors, or the like, it holds open now.
     fn open_objects(&self) -> usize;
 }

@@ -326,7 +326,8 @@ impl Engine {
     /// Brings everything to stable storage, if there is anything.
     pub fn commit(&self) -> Result<(), Errno> {
         // What is written by loan is not heard of, so that there may always be something, and once more after the end.
-        let is_lent = self.loans.as_ref().is_some_and(Loans::may_be_written);
+        let is_lent = self.loans.as_ref().is_some_and(Loans::may_be_written)
+            || self.disk.others_may_write_all();
         if !self.written.swap(is_lent, SeqCst) && !is_lent {
             return Ok(());
         }
@@ -384,8 +385,10 @@ impl Engine {
                 rest = others;
                 (range.start, piece)
             });
-            let around =
-                if run.len() > 1 { self.read_around(object, &span, waiting)? } else { None };
+            let around = match run.len() > 1 && !self.disk.others_may_write_all() {
+                true => self.read_around(object, &span, waiting)?,
+                false => None,
+            };
             let Some(mut all) = around else {
                 for (local, piece) in pieces {
                     object.write_at(local, piece)?;

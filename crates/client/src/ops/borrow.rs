@@ -88,10 +88,14 @@ impl<R: Runtime> User<R> {
     ) -> Option<()> {
         let runtime = self.filesystem.runtime();
         let written = loan.write(place.local, from, begun);
-        if begun.until(runtime.now_about()) > SLOW {
-            file.loans().rest(place.slot, Purpose::Write, runtime.now());
+        // This process may have been stopped in the middle.
+        let done = runtime.now_about();
+        if begun.until(done) > SLOW {
+            file.loans().rest(place.slot, Purpose::Write, done);
         }
-        written.inspect(|()| file.unsynced().wrote(place.slot, loan.boot, false))
+        written.filter(|()| done < loan.until)?;
+        file.unsynced().wrote(place.slot, loan.boot, false);
+        Some(())
     }
 
     /// Reads a share from the object itself; `None` when the iod has to be asked after all.

@@ -32,6 +32,7 @@ pub(super) struct Boot {
     root: PathBuf,
     number: u64,
     ground: String,
+    was_killed: bool,
     /// What the file says now.
     state: Mutex<State>,
 }
@@ -65,7 +66,8 @@ impl Boot {
             _ => random_number()?,
         };
         let state = Mutex::new(State::Open);
-        let mut boot = Self { root: root.to_owned(), number, ground, state };
+        let was_killed = before.as_ref().is_some_and(|before| before.state != State::Synced);
+        let mut boot = Self { root: root.to_owned(), number, ground, was_killed, state };
         let is_noted = before.is_some_and(|before| {
             before.number == number && before.state == State::Open && before.ground == boot.ground
         });
@@ -79,6 +81,11 @@ impl Boot {
     /// Its number.
     pub fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Whether the daemon before this one did not end orderly, and so took back nothing that it had lent.
+    pub fn was_killed(&self) -> bool {
+        self.was_killed
     }
 
     /// A number of the disk: machine and device, whoever's store it is.

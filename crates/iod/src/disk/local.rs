@@ -172,6 +172,10 @@ impl Disk for LocalDisk {
         Ok(self.keep(handle, file))
     }
 
+    fn others_may_write_all(&self) -> bool {
+        self.store.others_may_write_all()
+    }
+
     fn stat(&self, handle: Handle) -> Result<ObjectStat, Errno> {
         if let Some(object) = self.cached(handle) {
             return object.stat();
@@ -348,8 +352,14 @@ impl Store {
         Ok(until)
     }
 
+    /// Until when others may write the object. After a daemon that was killed that may be any.
     fn lent_until_ms(&self, handle: Handle) -> Option<u64> {
-        self.lent().get(&handle).copied()
+        let until_all = self.others_may_write_all().then_some(WRITING.as_millis() as u64);
+        self.lent().get(&handle).copied().max(until_all)
+    }
+
+    fn others_may_write_all(&self) -> bool {
+        self.boot.was_killed() && self.opened.elapsed() < WRITING
     }
 
     fn lent(&self) -> MutexGuard<'_, HashMap<Handle, u64>> {

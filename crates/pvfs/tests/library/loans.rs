@@ -11,6 +11,7 @@ use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Striping;
 use pvfs_wire::ops::OpenFlags;
+use rustix::process::Signal;
 
 use crate::support::{TestCluster, pattern};
 use crate::{NEW, below};
@@ -219,6 +220,26 @@ fn an_emergency_stop_ends_writing_by_loan() {
     cluster.shell("pvfs resume all").succeeds();
     assert!(content(&writer, &file)[..4] == [0; 4], "nothing of it is there");
     block_on(writer.write_at(&file, 0, b"in time", false)).unwrap();
+}
+
+/// The words of a daemon that was killed change no more, so what it has lent goes on.
+#[test]
+fn what_a_killed_daemon_had_lent_is_seen_through_the_next_one() {
+    let cluster = TestCluster::start(1);
+    let (writer, file) = borrowing_writer(&cluster, "f", 64);
+    cluster.signal("io0", Signal::KILL);
+    cluster.up();
+    let asking = cluster.user_with(|options| options.borrows = false);
+    let by_message = open(&asking, "f");
+    let size = || block_on(asking.stat(below(&asking, "f"), true)).unwrap().size;
+    assert_eq!(size(), 64 * 4096);
+    assert_eq!(content(&asking, &by_message).len(), 64 * 4096);
+    cluster.hang("io0");
+    block_on(writer.write_at(&file, 64 * 4096, b"more", false)).unwrap();
+    cluster.wake("io0");
+    assert_eq!(size(), 64 * 4096 + 4);
+    assert!(content(&asking, &by_message).ends_with(b"more"));
+    block_on(writer.sync(&file)).unwrap();
 }
 
 /// Small writes by loan, and everything else through the iods by another client, in turns.
