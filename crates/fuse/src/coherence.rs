@@ -29,11 +29,9 @@ use crate::workers::Workers;
 /// What is shared by those who tell the kernel and those who take back.
 pub struct Coherence {
     gate: RwLock<()>,
-    pub(crate) notices: OnceLock<Notices>,
+    notices: OnceLock<Notices>,
     /// For notices that wait for locks of the kernel.
     waiting: Workers,
-    /// For pages of files that others may be changing.
-    pub(crate) dropping: Workers,
 }
 
 /// Names of which the kernel has not been told yet.
@@ -46,8 +44,7 @@ struct Pending {
 impl Default for Coherence {
     fn default() -> Self {
         let waiting = Workers::new("pvfs-notice", NOTICES_AT_ONCE, NOTICES_MAX);
-        let dropping = Workers::new("pvfs-pages", DROPS_AT_ONCE, DROPS_MAX);
-        Self { gate: RwLock::default(), notices: OnceLock::new(), waiting, dropping }
+        Self { gate: RwLock::default(), notices: OnceLock::new(), waiting }
     }
 }
 
@@ -227,8 +224,13 @@ impl Mounted {
         }
     }
 
-    /// For programs that have the file open and read on. Nobody waits for this: pages may be filled from a slow iod.
+    /// For programs that have the file open and read on. Nobody waits for this: pages are looked at when a file is
+    /// opened, and may be filled from a slow iod. Where a program may be writing through them it would be harm
+    /// ([`crate::pages`]).
     fn drop_pages(self: &Arc<Self>, node: u64) {
+        if self.nodes.pages_are_written(node) {
+            return;
+        }
         let mounted = self.clone();
         self.coherence.waiting.spawn(move || {
             if let Some(notices) = mounted.coherence.notices.get() {
@@ -306,10 +308,6 @@ const NO_PANIC: &str = "no code panics while it holds this";
 /// Notices that may wait for the kernel's locks at a time, and that may wait for those.
 const NOTICES_AT_ONCE: usize = 8;
 const NOTICES_MAX: usize = 4096;
-
-/// The like for pages. Each answers for one read.
-const DROPS_AT_ONCE: usize = 4;
-const DROPS_MAX: usize = 1 << 14;
 
 /// More names than this are dropped with all others.
 const NAMES_ONE_BY_ONE: usize = 64;

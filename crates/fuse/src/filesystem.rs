@@ -267,10 +267,7 @@ impl Filesystem for KernelFilesystem {
             kill_privileges: false,
         };
         self.0.with_data(move |mounted| match mounted.read(transfer, bytes) {
-            Ok(data) => {
-                reply.data(&data);
-                mounted.went_through_pages(&transfer, u64::from(bytes));
-            }
+            Ok(data) => reply.data(&data),
             Err(error) => reply.error(kernel_errno(&error)),
         });
     }
@@ -294,12 +291,12 @@ impl Filesystem for KernelFilesystem {
         let transfer = Transfer { requester, number, offset, sync, mapped, kill_privileges };
         // The data lie in the reading thread's buffer: they are copied only if another thread takes over.
         if let Some(_inline) = self.0.data.inline() {
-            return write(&self.0, transfer, data, reply);
+            return written(reply, data.len(), self.0.write(transfer, data));
         }
         let mut copy = self.0.buffers.take(data.len());
         copy.copy_from_slice(data);
         let mounted = self.0.clone();
-        self.0.data.spawn(move || write(&mounted, transfer, &copy, reply));
+        self.0.data.spawn(move || written(reply, copy.len(), mounted.write(transfer, &copy)));
     }
 
     fn flush(
@@ -674,12 +671,11 @@ fn empty(reply: ReplyEmpty, outcome: Result<()>) {
     }
 }
 
-fn write(mounted: &Arc<Mounted>, transfer: Transfer, data: &[u8], reply: ReplyWrite) {
-    match mounted.write(transfer, data) {
-        Ok(()) => reply.written(data.len() as u32),
+fn written(reply: ReplyWrite, bytes: usize, outcome: Result<()>) {
+    match outcome {
+        Ok(()) => reply.written(bytes as u32),
         Err(error) => reply.error(kernel_errno(&error)),
     }
-    mounted.went_through_pages(&transfer, data.len() as u64);
 }
 
 /// Asked with no room, the length is the answer.

@@ -29,9 +29,7 @@ pub struct OpenEntry {
     pub sync: bool,
     /// Each write goes to the end (O_APPEND).
     pub append: bool,
-    /// It goes through the kernel's pages.
-    pub uses_pages: bool,
-    /// It may write through them.
+    /// It may write through the kernel's pages.
     pub writes_pages: bool,
     /// The read that an iod did not answer last.
     pub unanswered: Mutex<Option<Unanswered>>,

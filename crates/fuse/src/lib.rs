@@ -36,7 +36,6 @@ pub mod options;
 mod pages;
 mod recent;
 pub mod session;
-mod sharing;
 mod signals;
 mod silence;
 pub mod table;

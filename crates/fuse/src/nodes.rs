@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
 
 use pvfs_client::cache::Mark;
 use pvfs_wire::attr::{Attr, FileKind, Time};
 use pvfs_wire::handle::ROOT_OBJECT;
 use pvfs_wire::{Errno, Handle};
 
-use crate::pages::{Caching, Opening, Pages, Version};
+use crate::pages::{Caching, Opening, Pages};
 
 /// The table of nodes. A node's number is its object's id, so nothing has to be made up.
 pub struct Nodes {
@@ -34,10 +33,6 @@ struct Node {
     is_believed: bool,
     /// What the kernel has of its data.
     pages: Pages,
-    /// When it was last asked whether others are still changing it.
-    asked: Option<Instant>,
-    /// Somebody is about to drop all its pages.
-    drops: bool,
     /// The size last known for certain, by attributes or by a write of this mount.
     size: u64,
     mode: u32,
@@ -55,8 +50,6 @@ impl Node {
             opens: 0,
             is_believed: false,
             pages: Pages::default(),
-            asked: None,
-            drops: false,
             size: 0,
             mode: 0,
             written: None,
@@ -165,46 +158,9 @@ impl Nodes {
         alone.is_some_and(|mark| holds(table.recalled.map_or(mark, |later| mark.max(later))))
     }
 
-    /// Nobody was writing the file at this time, and `holds` says whether no change was recalled since. Returns
-    /// whether its pages can be relied on again, once those of before are dropped.
-    pub fn found_alone(
-        &self,
-        node: u64,
-        version: Version,
-        mark: Mark,
-        holds: impl Fn(Mark) -> bool,
-    ) -> bool {
-        let mut table = self.lock();
-        let is_alone = holds(mark);
-        match table.nodes.get_mut(&node) {
-            Some(node) if is_alone => node.pages.found_alone(version, mark),
-            _ => return false,
-        }
-        true
-    }
-
-    /// Whether it is time to ask again if others are still changing the file.
-    pub fn is_to_be_asked(&self, node: u64, pause: Duration) -> bool {
-        let mut table = self.lock();
-        let Some(node) = table.nodes.get_mut(&node) else { return false };
-        let is_due = node.asked.is_none_or(|last| last.elapsed() >= pause);
-        if is_due {
-            node.asked = Some(Instant::now());
-        }
-        is_due
-    }
-
-    /// Whether all pages of the file are to be dropped by somebody from now on: nobody else is about to.
-    pub fn begin_drop(&self, node: u64) -> bool {
-        let mut table = self.lock();
-        table.nodes.get_mut(&node).is_some_and(|node| !std::mem::replace(&mut node.drops, true))
-    }
-
-    /// What is read from now on is not covered by the drop that was begun.
-    pub fn end_drop(&self, node: u64) {
-        if let Some(node) = self.lock().nodes.get_mut(&node) {
-            node.drops = false;
-        }
+    /// Whether a program may be writing through pages: dropping them now could leave an old one.
+    pub fn pages_are_written(&self, node: u64) -> bool {
+        self.lock().nodes.get(&node).is_some_and(|node| node.pages.are_written())
     }
 
     /// The kernel is being told attributes that it may believe.

@@ -5,7 +5,6 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,17 +31,12 @@ impl Notices {
 
     /// The attributes of a node are not to be believed. Waits for nothing.
     pub fn attributes(&self, node: u64) -> Noticed {
-        self.inode(node, -1, 0)
+        self.inode(node, -1)
     }
 
     /// Nor are the pages of its data. Waits for requests that are filling them.
     pub fn data(&self, node: u64) -> Noticed {
-        self.inode(node, 0, 0)
-    }
-
-    /// The like for a part of them.
-    pub fn data_part(&self, node: u64, part: Range<u64>) -> Noticed {
-        self.inode(node, part.start as i64, (part.end - part.start) as i64)
+        self.inode(node, 0)
     }
 
     /// What a name means is to be asked again. Waits for requests that hold its directory.
@@ -64,9 +58,8 @@ impl Notices {
         sent
     }
 
-    /// Zero bytes are all that follow the offset.
-    fn inode(&self, node: u64, offset: i64, bytes: i64) -> Noticed {
-        let body = [node.to_ne_bytes(), offset.to_ne_bytes(), bytes.to_ne_bytes()].concat();
+    fn inode(&self, node: u64, offset: i64) -> Noticed {
+        let body = [node.to_ne_bytes(), offset.to_ne_bytes(), 0i64.to_ne_bytes()].concat();
         self.send(INVAL_INODE, &body).unwrap_or(Noticed::Dropped)
     }
 

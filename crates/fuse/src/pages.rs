@@ -8,7 +8,7 @@
 //! The kernel does not hold a page while a write through it is on its way. So pages are not to be dropped while a
 //! program of this mount may be writing through them, and mostly need not be: as long as others would have to
 //! tell us before they write, all pages are as the file is. Else an open goes past them, and so does one that finds others
-//! writing. What was open before they came is the business of [`crate::sharing`].
+//! writing.
 //! Pure: what was recalled is looked up by the caller.
 
 use pvfs_client::cache::Mark;
@@ -113,12 +113,6 @@ impl Pages {
     /// Whether dropping pages now could leave an old one.
     pub fn are_written(&self) -> bool {
         self.writers > 0
-    }
-
-    /// The file was asked for at this time and found as nobody was writing it; changes by others would have been recalled
-    /// since, and none was. All pages of before are to be dropped.
-    pub fn found_alone(&mut self, version: Version, mark: Mark) {
-        (self.version, self.alone) = (Some(version), Some(mark));
     }
 
     /// Others change the file.

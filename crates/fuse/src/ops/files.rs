@@ -79,10 +79,8 @@ impl Mounted {
         let file = opening.file.ok_or_else(|| not_a_file(attr.kind))?;
         let through = through(self.options.direct, flags);
         let caching = self.pages_opened(&attr, watched, through);
-        let uses_pages = caching != Caching::Bypass;
-        let writes_pages = uses_pages && through == Through::Writing;
-        let entry = OpenEntry { uses_pages, writes_pages, ..entry(file, user, flags) };
-        let number = self.files.insert(entry);
+        let writes_pages = through == Through::Writing && caching != Caching::Bypass;
+        let number = self.files.insert(OpenEntry { writes_pages, ..entry(file, user, flags) });
         Ok(Opened { attr, number, caching: flags_of(caching) })
     }
 
@@ -178,7 +176,6 @@ fn entry(file: OpenFile, user: User<Blocking>, flags: OFlags) -> OpenEntry {
         node: file.handle.object,
         sync: flags.intersects(OFlags::DSYNC | OFlags::SYNC),
         append: flags.contains(OFlags::APPEND),
-        uses_pages: false,
         writes_pages: false,
         unanswered: Mutex::default(),
         range_owners: Mutex::default(),

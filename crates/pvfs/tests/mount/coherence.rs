@@ -272,76 +272,23 @@ fn a_reader_sees_what_a_writer_has_synced_when_it_opens_again() {
     });
 }
 
-/// Writes by one and reads by the other, in turns, through descriptors that stay open. Each must be seen, at the latest when
-/// the page that was read a moment before is gone. Returns how many were not seen at once.
-fn take_turns(writer: &File, reader: &File, rounds: u64) -> u32 {
-    let mut late = 0;
-    for round in 1..=rounds {
-        // One place, another page, and another stripe.
-        for offset in [0, 5000, 300_000] {
-            let seen = || {
+#[test]
+fn who_finds_others_writing_sees_what_they_write_from_then_on() {
+    let Some(TwoMounts { here, there, cluster: _cluster }) = TwoMounts::start() else { return };
+    fs::write(here.join("f"), pattern(400_000, 1)).unwrap();
+    let open = |mount: &Path, write| {
+        File::options().read(true).write(write).open(mount.join("f")).unwrap()
+    };
+    let writer = open(&here, true);
+    for reader in [open(&there, false), open(&there, true)] {
+        for round in 1..100u64 {
+            // One place, another page, another stripe, and beyond the end.
+            for offset in [0, 5000, 300_000, 400_000 + round * 8] {
+                writer.write_all_at(&round.to_le_bytes(), offset).unwrap();
                 let mut value = [0; 8];
                 reader.read_exact_at(&mut value, offset).unwrap();
-                u64::from_le_bytes(value)
-            };
-            seen();
-            writer.write_all_at(&round.to_le_bytes(), offset).unwrap();
-            if seen() != round {
-                late += 1;
-                eventually("what was written is seen", Duration::from_secs(2), || seen() == round);
+                assert_eq!(u64::from_le_bytes(value), round, "at {offset}");
             }
         }
     }
-    late
-}
-
-#[test]
-fn descriptors_that_stay_open_show_what_others_write() {
-    let Some(TwoMounts { here, there, cluster: _cluster }) = TwoMounts::start() else { return };
-    for (number, first_writes) in [false, true].into_iter().enumerate() {
-        let name = format!("f{number}");
-        fs::write(here.join(&name), pattern(400_000, 1)).unwrap();
-        let open = |mount: &Path, write| {
-            File::options().read(true).write(write).open(mount.join(&name)).unwrap()
-        };
-        // Nobody was writing when this was opened, so it goes through the kernel's pages.
-        let first = open(&here, first_writes);
-        let mut whole = vec![0; 400_000];
-        first.read_exact_at(&mut whole, 0).unwrap();
-        let second = open(&there, true);
-        take_turns(&second, &first, 100);
-        if first_writes {
-            assert_eq!(take_turns(&first, &second, 100), 0, "it came later and goes past pages");
-            take_turns(&second, &first, 100);
-        }
-    }
-}
-
-#[test]
-fn pages_are_used_again_when_others_have_closed_the_file() {
-    let Some(mounts) = TwoMounts::start() else { return };
-    let (here, there) = (mounts.here.join("f"), mounts.there.join("f"));
-    fs::write(&here, pattern(8000, 1)).unwrap();
-    let reader = File::open(&here).unwrap();
-    let user = mounts.cluster.user();
-    let bytes_read = |iod| {
-        let report = block_on(user.inquire(iod, &Status {})).unwrap();
-        let bytes = report.figures.into_iter().find(|(name, _)| name == "read_bytes_total");
-        bytes.expect("the status has it").1
-    };
-    let bytes_read = || user.filesystem().iods().iter().map(bytes_read).sum::<u64>();
-    let mut piece = [0; 4096];
-    let writer = File::options().write(true).open(&there).unwrap();
-    reader.read_exact_at(&mut piece, 0).unwrap();
-    writer.write_all_at(b"new", 0).unwrap();
-    drop(writer);
-    eventually("pages stay, and are new", Duration::from_secs(10), || {
-        thread::sleep(Duration::from_millis(50));
-        let before = bytes_read();
-        for _ in 0..20 {
-            reader.read_exact_at(&mut piece, 0).unwrap();
-            thread::sleep(Duration::from_millis(2));
-        }
-        bytes_read() - before < 10 * 4096 && &piece[..3] == b"new"
-    });
 }
