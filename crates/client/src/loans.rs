@@ -10,20 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pvfs_net::loan::Loan;
 use pvfs_net::runtime::Instant;
 use pvfs_net::words::SharedWords;
+use pvfs_wire::ops::LoanFor;
 
 /// The objects of one open file that were borrowed, by slot and purpose.
 #[derive(Debug, Default)]
 pub struct Loans {
-    slots: BTreeMap<(u32, Purpose), Slot>,
-}
-
-/// What an object is borrowed for.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Purpose {
-    /// To read it.
-    Read,
-    /// To write it.
-    Write,
+    slots: BTreeMap<(u32, LoanFor), Slot>,
 }
 
 #[derive(Clone, Debug)]
@@ -48,7 +40,7 @@ pub enum Advice {
 
 impl Loans {
     /// How so many bytes of this slot are to be moved.
-    pub fn advise(&mut self, slot: u32, purpose: Purpose, bytes: u64, now: Instant) -> Advice {
+    pub fn advise(&mut self, slot: u32, purpose: LoanFor, bytes: u64, now: Instant) -> Advice {
         let known = self.slots.entry((slot, purpose)).or_insert(Slot::Asked(0));
         match known {
             Slot::Borrowed(loan) if loan.is_good(now) => return Advice::Borrowed(loan.clone()),
@@ -69,7 +61,7 @@ impl Loans {
     }
 
     /// What was borrowed for this, if it is still good.
-    pub fn borrowed(&self, slot: u32, purpose: Purpose, now: Instant) -> Option<Arc<Loan>> {
+    pub fn borrowed(&self, slot: u32, purpose: LoanFor, now: Instant) -> Option<Arc<Loan>> {
         match self.slots.get(&(slot, purpose)) {
             Some(Slot::Borrowed(loan)) if loan.is_good(now) => Some(loan.clone()),
             _ => None,
@@ -77,12 +69,12 @@ impl Loans {
     }
 
     /// The object of this slot was lent.
-    pub fn lent(&mut self, slot: u32, purpose: Purpose, loan: Arc<Loan>) {
+    pub fn lent(&mut self, slot: u32, purpose: LoanFor, loan: Arc<Loan>) {
         self.slots.insert((slot, purpose), Slot::Borrowed(loan));
     }
 
     /// The disk makes whoever writes wait: the iod is asked for a while, which can be waited for.
-    pub fn rest(&mut self, slot: u32, purpose: Purpose, now: Instant) {
+    pub fn rest(&mut self, slot: u32, purpose: LoanFor, now: Instant) {
         self.slots.insert((slot, purpose), Slot::NotBefore(now.after(PAUSE)));
     }
 }
@@ -126,22 +118,22 @@ mod tests {
     #[test]
     fn an_object_is_borrowed_once_it_is_read_enough_and_not_twice_at_once() {
         let (mut loans, now) = (Loans::default(), Instant(0));
-        assert!(matches!(loans.advise(3, Purpose::Read, 4096, now), Advice::Ask));
-        assert!(matches!(loans.advise(3, Purpose::Read, BYTES_BEFORE, now), Advice::Borrow));
+        assert!(matches!(loans.advise(3, LoanFor::Reading, 4096, now), Advice::Ask));
+        assert!(matches!(loans.advise(3, LoanFor::Reading, BYTES_BEFORE, now), Advice::Borrow));
         assert!(
-            matches!(loans.advise(3, Purpose::Read, BYTES_BEFORE, now), Advice::Ask),
+            matches!(loans.advise(3, LoanFor::Reading, BYTES_BEFORE, now), Advice::Ask),
             "it is being asked for"
         );
         assert!(
-            matches!(loans.advise(4, Purpose::Read, 1 << 20, now), Advice::Borrow),
+            matches!(loans.advise(4, LoanFor::Reading, 1 << 20, now), Advice::Borrow),
             "another slot"
         );
         assert!(
-            matches!(loans.advise(3, Purpose::Write, 1 << 20, now), Advice::Borrow),
+            matches!(loans.advise(3, LoanFor::Writing, 1 << 20, now), Advice::Borrow),
             "to write"
         );
         assert!(
-            matches!(loans.advise(3, Purpose::Read, 1, now.after(PAUSE)), Advice::Borrow),
+            matches!(loans.advise(3, LoanFor::Reading, 1, now.after(PAUSE)), Advice::Borrow),
             "refused long ago"
         );
     }

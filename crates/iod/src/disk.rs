@@ -20,10 +20,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use pvfs_net::window::FileWindow;
-use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
+use pvfs_wire::ops::{Allocation, LoanFor, ObjectStat, StoreStat};
 use pvfs_wire::{Errno, Handle};
-
-use crate::loans::Purpose;
 
 pub use format::{FormatError, StoreName};
 pub use local::LocalDisk;
@@ -133,7 +131,7 @@ pub trait Object: Send + Sync {
 
     /// Another descriptor of the object, only for this purpose, for a process of this node. Who is lent it for writing
     /// may do so for [`WRITING`](crate::loans::WRITING). EOPNOTSUPP when there is no such thing.
-    fn lend(&self, _purpose: Purpose) -> Result<OwnedFd, Errno> {
+    fn lend(&self, _purpose: LoanFor) -> Result<OwnedFd, Errno> {
         Err(Errno::EOPNOTSUPP)
     }
 

@@ -19,14 +19,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pvfs_layout::sieve::Runs;
 use pvfs_net::buffer::{Buffer, Pool};
 use pvfs_net::service::{Data, Lent};
-use pvfs_wire::ops::{Allocation, ObjectStat};
+use pvfs_wire::ops::{Allocation, LoanFor, ObjectStat};
 use pvfs_wire::{Errno, Handle};
 
 use crate::connection::Connection;
 use crate::disk::{Disk, Object, View, Waiting};
 use crate::figures::Figures;
 use crate::health::Health;
-use crate::loans::{Loans, Purpose, Terms};
+use crate::loans::{Loans, Terms};
 use crate::lock::{ObjectLocks, SharedLock};
 use crate::plan::Plan;
 use crate::recent::Recent;
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// Lends the object. ENOENT before it was first written.
-    pub fn lend(&self, handle: Handle, purpose: Purpose) -> Result<Loan, Errno> {
+    pub fn lend(&self, handle: Handle, purpose: LoanFor) -> Result<Loan, Errno> {
         let loans = self.loans.as_ref().ok_or(Errno::EOPNOTSUPP)?;
         // Alone: who looks at an object goes by whether others write it.
         let _alone = self.locks.exclude(handle, Waiting::Allowed)?;

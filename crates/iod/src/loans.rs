@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use pvfs_net::loan::WHOLE;
 use pvfs_net::words::Words;
+use pvfs_wire::ops::LoanFor;
 use pvfs_wire::{Errno, Handle};
 
 use crate::recent::Recent;
@@ -21,18 +22,9 @@ pub struct Loans {
     lent: Mutex<Lent>,
 }
 
-/// What an object is lent for.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Purpose {
-    /// To be read.
-    Read,
-    /// To be written.
-    Write,
-}
-
 struct Lent {
     /// The word of each object.
-    words: Recent<(Handle, Purpose), u32>,
+    words: Recent<(Handle, LoanFor), u32>,
     /// Until then somebody may write by loan.
     written_until: Option<Instant>,
     /// Words above were never used.
@@ -70,11 +62,11 @@ impl Loans {
     }
 
     /// Lends an object, whose lock the caller holds.
-    pub fn lend(&self, handle: Handle, purpose: Purpose) -> Terms {
+    pub fn lend(&self, handle: Handle, purpose: LoanFor) -> Terms {
         // Read first: a loan begun before everything is taken back must not outlive it.
         let whole = self.words.load(WHOLE);
         let mut lent = self.lock();
-        if purpose == Purpose::Write {
+        if purpose == LoanFor::Writing {
             lent.written_until = Some(Instant::now() + WRITING);
         }
         let word = match lent.words.get(&(handle, purpose)) {
@@ -84,7 +76,7 @@ impl Loans {
         Terms { words: self.number, whole, word, value: self.words.load(word) }
     }
 
-    fn assign(&self, lent: &mut Lent, key: (Handle, Purpose)) -> u32 {
+    fn assign(&self, lent: &mut Lent, key: (Handle, LoanFor)) -> u32 {
         let word = lent.free.pop().unwrap_or(lent.next);
         if word == lent.next && (lent.next as usize) < WORDS {
             lent.next += 1;
@@ -101,16 +93,16 @@ impl Loans {
 
     /// Takes an object back; nobody who begins to use it now still can.
     pub fn end(&self, handle: Handle) {
-        self.end_for(handle, Purpose::Read);
+        self.end_for(handle, LoanFor::Reading);
         self.end_writing(handle);
     }
 
     /// Takes an object back from those who write it. Who is writing at this moment finds out afterwards.
     pub fn end_writing(&self, handle: Handle) {
-        self.end_for(handle, Purpose::Write);
+        self.end_for(handle, LoanFor::Writing);
     }
 
-    fn end_for(&self, handle: Handle, purpose: Purpose) {
+    fn end_for(&self, handle: Handle, purpose: LoanFor) {
         let mut lent = self.lock();
         if let Some(word) = lent.words.remove(&(handle, purpose)) {
             self.words.change(word);
@@ -164,29 +156,29 @@ mod tests {
     fn a_loan_ends_when_its_object_is_taken_back_and_no_other_does() {
         let loans = Loans::new(1).unwrap();
         let words = SharedWords::map(loans.words()).unwrap();
-        let [first, second] = [1, 2].map(|object| loans.lend(handle(object), Purpose::Read));
-        assert_eq!(loans.lend(handle(1), Purpose::Read), first);
+        let [first, second] = [1, 2].map(|object| loans.lend(handle(object), LoanFor::Reading));
+        assert_eq!(loans.lend(handle(1), LoanFor::Reading), first);
         loans.end(handle(1));
         assert!(!is_good(&words, first) && is_good(&words, second));
-        let third = loans.lend(handle(3), Purpose::Read);
+        let third = loans.lend(handle(3), LoanFor::Reading);
         assert_eq!(third.word, first.word, "its word is used again");
         assert!(is_good(&words, third) && !is_good(&words, first));
         loans.end_all();
         assert!(!is_good(&words, second) && !is_good(&words, third));
-        assert!(is_good(&words, loans.lend(handle(2), Purpose::Read)));
+        assert!(is_good(&words, loans.lend(handle(2), LoanFor::Reading)));
     }
 
     #[test]
     fn who_writes_can_be_asked_to_stop_without_those_who_read() {
         let loans = Loans::new(1).unwrap();
         let words = SharedWords::map(loans.words()).unwrap();
-        let reading = loans.lend(handle(1), Purpose::Read);
+        let reading = loans.lend(handle(1), LoanFor::Reading);
         assert!(!loans.may_be_written());
-        let writing = loans.lend(handle(1), Purpose::Write);
+        let writing = loans.lend(handle(1), LoanFor::Writing);
         assert!(loans.may_be_written());
         loans.end_writing(handle(1));
         assert!(is_good(&words, reading) && !is_good(&words, writing));
-        let again = loans.lend(handle(1), Purpose::Write);
+        let again = loans.lend(handle(1), LoanFor::Writing);
         assert!(is_good(&words, again));
         loans.end(handle(1));
         assert!(!is_good(&words, reading) && !is_good(&words, again));
@@ -196,8 +188,9 @@ mod tests {
     fn more_objects_than_words_share_them_one_after_the_other() {
         let loans = Loans::new(1).unwrap();
         let words = SharedWords::map(loans.words()).unwrap();
-        let terms: Vec<Terms> =
-            (0..2 * WORDS as u64).map(|object| loans.lend(handle(object), Purpose::Read)).collect();
+        let terms: Vec<Terms> = (0..2 * WORDS as u64)
+            .map(|object| loans.lend(handle(object), LoanFor::Reading))
+            .collect();
         assert_eq!(loans.count(), WORDS - 1);
         let good: Vec<&Terms> = terms.iter().filter(|terms| is_good(&words, **terms)).collect();
         assert_eq!(good.len(), WORDS - 1);

@@ -208,7 +208,7 @@ pub fn corpus() -> Vec<Vec<u8>> {
         whole(&[
             (Write::CODE, (Bytes(write.to_bytes()), Bytes(vec![7; 3000]))),
             one(&Sync { access: access() }),
-            one(&Lend { access: access(), write: true }),
+            one(&Lend { access: access(), purpose: LoanFor::Writing }),
         ]),
         whole(&[one(&Read { access: access(), slot: 0, regions: regions() })]),
         whole(&[one(&TruncateObject { access: access(), slot: 0, size: 5000 })]),

@@ -9,13 +9,13 @@ use pvfs_net::call::{Data, Patience, Server};
 use pvfs_net::loan::{LentFile, Loan, WHOLE, is_in_one_page};
 use pvfs_net::runtime::{Instant, Runtime};
 use pvfs_wire::Errno;
-use pvfs_wire::ops::Lend;
+use pvfs_wire::ops::{Lend, LoanFor};
 
 use super::pieces::Share;
 use super::read::SlotEnd;
 use crate::error::Result;
 use crate::file::OpenFile;
-use crate::loans::{Advice, Purpose};
+use crate::loans::Advice;
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
@@ -24,7 +24,7 @@ impl<R: Runtime> User<R> {
         if !self.may_borrow(iod) {
             return Advice::Ask;
         }
-        file.loans().advise(slot, Purpose::Read, bytes, self.filesystem.runtime().now())
+        file.loans().advise(slot, LoanFor::Reading, bytes, self.filesystem.runtime().now())
     }
 
     /// How this range of a slot's object is to be written.
@@ -39,7 +39,7 @@ impl<R: Runtime> User<R> {
         if !is_in_one_page(local.start, bytes as usize) || !self.may_borrow(iod) {
             return Advice::Ask;
         }
-        file.loans().advise(slot, Purpose::Write, bytes, self.filesystem.runtime().now())
+        file.loans().advise(slot, LoanFor::Writing, bytes, self.filesystem.runtime().now())
     }
 
     fn may_borrow(&self, iod: &Server<R>) -> bool {
@@ -48,13 +48,13 @@ impl<R: Runtime> User<R> {
 
     /// Reads a range that lies in one strip of an object on loan. False when it takes more than that: nothing was read then.
     pub(super) fn read_strip_lent(&self, file: &OpenFile, offset: u64, into: &mut [u8]) -> bool {
-        let lent = self.strip_lent(file, Purpose::Read, offset, into.len());
+        let lent = self.strip_lent(file, LoanFor::Reading, offset, into.len());
         lent.is_some_and(|(loan, place, now)| loan.fill(place.local, into, now).is_some())
     }
 
     /// Writes a range that lies in one strip of an object on loan. False when it takes more than that.
     pub(super) fn write_strip_lent(&self, file: &OpenFile, offset: u64, from: &[u8]) -> bool {
-        let lent = self.strip_lent(file, Purpose::Write, offset, from.len());
+        let lent = self.strip_lent(file, LoanFor::Writing, offset, from.len());
         lent.is_some_and(|(loan, place, now)| {
             self.write_lent(file, &loan, place, &[from], now).is_some()
         })
@@ -63,7 +63,7 @@ impl<R: Runtime> User<R> {
     fn strip_lent(
         &self,
         file: &OpenFile,
-        purpose: Purpose,
+        purpose: LoanFor,
         offset: u64,
         bytes: usize,
     ) -> Option<(Arc<Loan>, Place, Instant)> {
@@ -91,7 +91,7 @@ impl<R: Runtime> User<R> {
         // This process may have been stopped in the middle.
         let done = runtime.now_about();
         if begun.until(done) > SLOW {
-            file.loans().rest(place.slot, Purpose::Write, done);
+            file.loans().rest(place.slot, LoanFor::Writing, done);
         }
         written.filter(|()| done < loan.until)?;
         file.unsynced().wrote(place.slot, loan.boot, false);
@@ -134,7 +134,7 @@ impl<R: Runtime> User<R> {
         file: &OpenFile,
         slot: u32,
         iod: &Server<R>,
-        purpose: Purpose,
+        purpose: LoanFor,
     ) {
         match self.ask_for_loan(file, iod, purpose).await {
             Ok(loan) => file.loans().lent(slot, purpose, Arc::new(loan)),
@@ -146,11 +146,11 @@ impl<R: Runtime> User<R> {
         &self,
         file: &OpenFile,
         iod: &Server<R>,
-        purpose: Purpose,
+        purpose: LoanFor,
     ) -> Result<Loan> {
         let caller = self.filesystem.caller();
         let (asked, shown) = (caller.runtime.now(), file.shown());
-        let make = |access| Lend { access, write: purpose == Purpose::Write };
+        let make = |access| Lend { access, purpose };
         let mut nothing = Data::default();
         let moved =
             caller.transfer(iod, &self.principal, &shown, make, &mut nothing, PATIENCE).await?;

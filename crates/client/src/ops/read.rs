@@ -6,12 +6,12 @@ use pvfs_layout::Distribution;
 use pvfs_net::call::{Data, Server};
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Errno;
-use pvfs_wire::ops::{OpenFlags, Read};
+use pvfs_wire::ops::{LoanFor, OpenFlags, Read};
 
 use super::pieces::{Share, deal_mut, regions, windows};
 use crate::error::Result;
 use crate::file::OpenFile;
-use crate::loans::{Advice, Purpose};
+use crate::loans::Advice;
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
@@ -101,7 +101,7 @@ impl<R: Runtime> User<R> {
         }
         let end = self.read_asked(file, iod, window, share).await?;
         if let Advice::Borrow = advice {
-            self.borrow(file, slot, iod, Purpose::Read).await;
+            self.borrow(file, slot, iod, LoanFor::Reading).await;
         }
         Ok(end)
     }

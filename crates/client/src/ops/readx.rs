@@ -4,7 +4,7 @@ use pvfs_layout::{Distribution, Region, Regions};
 use pvfs_net::call::Data;
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Errno;
-use pvfs_wire::ops::{OpenFlags, Read};
+use pvfs_wire::ops::{LoanFor, OpenFlags, Read};
 
 use super::access::Access;
 use super::dealing::{Dealer, Part, Share};
@@ -12,7 +12,7 @@ use super::memory::Targets;
 use super::staging;
 use crate::error::Result;
 use crate::file::OpenFile;
-use crate::loans::{Advice, Purpose};
+use crate::loans::Advice;
 use crate::user::User;
 
 /// What one slot's reply says of the end of the file.
@@ -127,7 +127,7 @@ impl<R: Runtime> User<R> {
             .await?;
         super::read::zero_after(pieces, moved.bytes);
         if let Advice::Borrow = advice {
-            self.borrow(file, slot, iod, Purpose::Read).await;
+            self.borrow(file, slot, iod, LoanFor::Reading).await;
         }
         Ok(SlotEnd { slot, local_size: moved.reply.local_size })
     }

@@ -7,12 +7,12 @@ use pvfs_net::call::Data;
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Time;
-use pvfs_wire::ops::{OpenFlags, Write};
+use pvfs_wire::ops::{LoanFor, OpenFlags, Write};
 
 use super::pieces::{Share, deal_ref, regions, windows};
 use crate::error::Result;
 use crate::file::OpenFile;
-use crate::loans::{Advice, Purpose};
+use crate::loans::Advice;
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
@@ -144,7 +144,7 @@ impl<R: Runtime> User<R> {
             .await?;
         file.unsynced().wrote(slot, moved.boot, sync);
         if let Advice::Borrow = advice {
-            self.borrow(file, slot, iod, Purpose::Write).await;
+            self.borrow(file, slot, iod, LoanFor::Writing).await;
         }
         Ok(())
     }

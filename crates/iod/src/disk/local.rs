@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use pvfs_wire::attr::Time;
-use pvfs_wire::ops::{Allocation, ObjectStat, StoreStat};
+use pvfs_wire::ops::{Allocation, LoanFor, ObjectStat, StoreStat};
 use pvfs_wire::{Errno, Handle};
 use rustix::fs::{self as sys, AtFlags, FallocateFlags, Mode, OFlags, ResolveFlags, SeekFrom};
 use rustix::io::ReadWriteFlags;
@@ -30,7 +30,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use super::boot::Boot;
 use super::windows::{Slot, Windows};
 use super::{Disk, FormatError, Object, StoreName, View, Waiting, copy_bytes, format};
-use crate::loans::{Purpose, WRITING};
+use crate::loans::WRITING;
 use crate::lock::spread;
 use crate::recent::Recent;
 
@@ -596,12 +596,12 @@ impl Object for LocalObject {
         sys::fstat(&self.file).map(|stat| object_stat(&stat)).map_err(errno)
     }
 
-    fn lend(&self, purpose: Purpose) -> Result<OwnedFd, Errno> {
+    fn lend(&self, purpose: LoanFor) -> Result<OwnedFd, Errno> {
         let access = match purpose {
-            Purpose::Read => OFlags::RDONLY,
-            Purpose::Write => OFlags::WRONLY,
+            LoanFor::Reading => OFlags::RDONLY,
+            LoanFor::Writing => OFlags::WRONLY,
         };
-        if purpose == Purpose::Write {
+        if purpose == LoanFor::Writing {
             self.others_write(self.store.lend_for_writing(self.handle)?);
         }
         let again = format!("/proc/self/fd/{}", self.file.as_raw_fd());

@@ -1,20 +1,21 @@
 //! Lend: the object itself, for reading or for writing, for a process of this node.
 
 use pvfs_net::service::Response;
-use pvfs_wire::ops::{Lend, Lent};
+use pvfs_wire::ops::{Lend, Lent, LoanFor};
 use pvfs_wire::token::Rights;
 use pvfs_wire::{Errno, Handle};
 
 use super::{Execute, Next, Outcome};
 use crate::call::Call;
-use crate::loans::{LOAN_S_MAX, Purpose};
+use crate::loans::LOAN_S_MAX;
 use crate::shared::Shared;
 
 impl Execute for Lend {
     fn execute(self, iod: &Shared, call: &Call<'_>) -> Outcome {
-        let (purpose, right) = match self.write {
-            true => (Purpose::Write, Rights::WRITE),
-            false => (Purpose::Read, Rights::READ),
+        let purpose = self.purpose;
+        let right = match purpose {
+            LoanFor::Reading => Rights::READ,
+            LoanFor::Writing => Rights::WRITE,
         };
         let capability = iod.grant(call, &self.access, right)?;
         if !call.shares_node() {
@@ -27,7 +28,7 @@ impl Execute for Lend {
     }
 }
 
-fn lend(iod: &Shared, handle: Handle, purpose: Purpose, valid_ms: u32) -> Outcome {
+fn lend(iod: &Shared, handle: Handle, purpose: LoanFor, valid_ms: u32) -> Outcome {
     let loan = iod.engine.lend(handle, purpose)?;
     let terms = loan.terms;
     let reply = Lent {

@@ -6,7 +6,7 @@
 use pvfs_layout::Regions;
 
 use crate::codec::Bytes;
-use crate::record;
+use crate::{choice, record};
 
 record! {
     /// The right to do it: a capability shown once per connection, then referred to by number.
@@ -75,6 +75,16 @@ record! {
     }
 }
 
+choice! {
+    /// What an object is lent for.
+    pub enum LoanFor {
+        /// To be read.
+        Reading = 0,
+        /// To be written.
+        Writing = 1,
+    }
+}
+
 record! {
     /// Asks for the object itself, to read or write it without a message. For processes of the iod's node, over
     /// AF_UNIX: two descriptors come with the reply, the object (read-only, or write-only) and the words.
@@ -84,8 +94,8 @@ record! {
     pub struct Lend {
         /// The right to do that.
         pub access: Access,
-        /// For writing; else for reading.
-        pub write: bool,
+        /// What for.
+        pub purpose: LoanFor,
     }
 }
 

@@ -172,6 +172,7 @@ choices! {
     Sharers { User, Group, Anyone }
     Count { Add, Set }
     Allocation { Reserve, Punch, Zero }
+    LoanFor { Reading, Writing }
     RecallKind { Name, Names, Attributes, Data }
 }
 
@@ -289,7 +290,7 @@ records! {
     Written { local_size }
     TruncateObject { access, slot, size }
     Sync { access }
-    Lend { access, write }
+    Lend { access, purpose }
     Lent { words, whole, word, value, in_memory, valid_ms }
     AllocateObject { access, slot, offset, bytes, how, grow }
     SeekObject { access, slot, offset, hole }
