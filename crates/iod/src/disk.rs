@@ -75,7 +75,12 @@ pub trait Disk: Send + Sync {
         false
     }
 
-    /// Whether objects that a daemon before this one has lent may still be written by others.
+    /// Whether any object may be written by others: one that is lent for that, or was by a daemon before this one.
+    fn others_may_write_some(&self) -> bool {
+        false
+    }
+
+    /// Whether that may be any object: nobody knows what a daemon that was killed had lent.
     fn others_may_write_all(&self) -> bool {
         false
     }

@@ -326,8 +326,7 @@ impl Engine {
     /// Brings everything to stable storage, if there is anything.
     pub fn commit(&self) -> Result<(), Errno> {
         // What is written by loan is not heard of, so that there may always be something, and once more after the end.
-        let is_lent = self.loans.as_ref().is_some_and(Loans::may_be_written)
-            || self.disk.others_may_write_all();
+        let is_lent = self.disk.others_may_write_some();
         if !self.written.swap(is_lent, SeqCst) && !is_lent {
             return Ok(());
         }

@@ -6,7 +6,7 @@
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pvfs_net::loan::WHOLE;
 use pvfs_net::words::Words;
@@ -25,8 +25,6 @@ pub struct Loans {
 struct Lent {
     /// The word of each object.
     words: Recent<(Handle, LoanFor), u32>,
-    /// Until then somebody may write by loan.
-    written_until: Option<Instant>,
     /// Words above were never used.
     next: u32,
     /// Words whose objects are gone.
@@ -51,8 +49,7 @@ impl Loans {
     pub fn new(number: u64) -> Result<Self, Errno> {
         let failed = |error: std::io::Error| Errno(error.raw_os_error().unwrap_or(5) as u32);
         let words = Words::new(WORDS).map_err(failed)?;
-        let lent =
-            Lent { words: Recent::new(WORDS - 1), written_until: None, next: 1, free: Vec::new() };
+        let lent = Lent { words: Recent::new(WORDS - 1), next: 1, free: Vec::new() };
         Ok(Self { words, number, lent: Mutex::new(lent) })
     }
 
@@ -66,9 +63,6 @@ impl Loans {
         // Read first: a loan begun before everything is taken back must not outlive it.
         let whole = self.words.load(WHOLE);
         let mut lent = self.lock();
-        if purpose == LoanFor::Writing {
-            lent.written_until = Some(Instant::now() + WRITING);
-        }
         let word = match lent.words.get(&(handle, purpose)) {
             Some(word) => *word,
             None => self.assign(&mut lent, (handle, purpose)),
@@ -108,11 +102,6 @@ impl Loans {
             self.words.change(word);
             lent.free.push(word);
         }
-    }
-
-    /// Whether any object may be written without our hearing of it.
-    pub fn may_be_written(&self) -> bool {
-        self.lock().written_until.is_some_and(|until| Instant::now() < until)
     }
 
     /// Takes everything back.
@@ -173,9 +162,7 @@ mod tests {
         let loans = Loans::new(1).unwrap();
         let words = SharedWords::map(loans.words()).unwrap();
         let reading = loans.lend(handle(1), LoanFor::Reading);
-        assert!(!loans.may_be_written());
         let writing = loans.lend(handle(1), LoanFor::Writing);
-        assert!(loans.may_be_written());
         loans.end_writing(handle(1));
         assert!(is_good(&words, reading) && !is_good(&words, writing));
         let again = loans.lend(handle(1), LoanFor::Writing);

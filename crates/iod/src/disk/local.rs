@@ -172,6 +172,10 @@ impl Disk for LocalDisk {
         Ok(self.keep(handle, file))
     }
 
+    fn others_may_write_some(&self) -> bool {
+        self.store.others_may_write_some()
+    }
+
     fn others_may_write_all(&self) -> bool {
         self.store.others_may_write_all()
     }
@@ -356,6 +360,11 @@ impl Store {
     fn lent_until_ms(&self, handle: Handle) -> Option<u64> {
         let until_all = self.others_may_write_all().then_some(WRITING.as_millis() as u64);
         self.lent().get(&handle).copied().max(until_all)
+    }
+
+    fn others_may_write_some(&self) -> bool {
+        let now = self.age_ms();
+        self.others_may_write_all() || self.lent().values().any(|until| now < *until)
     }
 
     fn others_may_write_all(&self) -> bool {
@@ -782,6 +791,26 @@ mod tests {
             assert_eq!(found.read_at(0, &mut bytes, Waiting::Allowed), Ok(8));
             assert_eq!(u64::from_le_bytes(bytes), object);
         }
+    }
+
+    #[test]
+    fn what_is_lent_for_writing_may_be_written_by_others() {
+        let dir = formatted();
+        let disk = open(dir.path());
+        let object = disk.create(handle(1)).unwrap();
+        object.lend(LoanFor::Reading).unwrap();
+        assert!(!disk.others_may_write_some());
+        let lent = object.lend(LoanFor::Writing).unwrap();
+        assert!(disk.others_may_write_some() && !disk.others_may_write_all());
+        assert_eq!(object.local_size(), Ok(0));
+        sys::ftruncate(&lent, 9).unwrap();
+        assert_eq!(object.local_size(), Ok(9), "no size is kept");
+        drop((object, disk));
+        let next = open(dir.path());
+        assert!(next.others_may_write_all() && next.others_may_write_some(), "it was killed");
+        next.keep_boot().unwrap();
+        drop(next);
+        assert!(!open(dir.path()).others_may_write_some());
     }
 
     #[test]
