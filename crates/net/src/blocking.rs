@@ -11,17 +11,20 @@ use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::pin::pin;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::attendance::{Attendance, attend};
 use crate::endpoint::Endpoint;
 use crate::queue::current;
 use crate::runtime::{Instant, Interest, Runtime};
+use crate::signals;
 use crate::socket::{RECEIVE_WAIT, Socket};
 use crate::stream::Stream;
 
@@ -284,7 +287,8 @@ fn sleep(bell: &Bell) {
         if bell.rung.swap(false, Ordering::Acquire) {
             return;
         }
-        if let Some(first) = waits.first_receive() {
+        let mask = signals::mask_of_sleeps();
+        if let (Some(first), None) = (waits.first_receive(), mask) {
             waits.receiving = Some(first.0);
             waits.ready.push(first);
             return;
@@ -298,7 +302,7 @@ fn sleep(bell: &Bell) {
             fds.push(PollFd::new(fd, PollFlags::IN));
         }
         // A signal ends the sleep early, which is a needless round and nothing worse.
-        if poll(&mut fds, timeout(waits.wake_at).as_ref()) == Err(rustix::io::Errno::INTR) {
+        if poll_with(&mut fds, timeout(waits.wake_at).as_ref(), mask.as_ref()) == Err(Errno::INTR) {
             note_interruption();
         }
         let happened = fds.iter().zip(&waits.wanted).filter(|(fd, _)| !fd.revents().is_empty());
@@ -313,6 +317,25 @@ fn timeout(wake_at: Instant) -> Option<Timespec> {
     }
     let left = Blocking.now().until(wake_at);
     Some(Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) })
+}
+
+/// `ppoll(2)` with the mask, if one is to hold meanwhile.
+#[allow(unsafe_code)]
+fn poll_with(
+    fds: &mut [PollFd<'_>],
+    timeout: Option<&Timespec>,
+    mask: Option<&libc::sigset_t>,
+) -> rustix::io::Result<()> {
+    let Some(mask) = mask else { return poll(fds, timeout).map(drop) };
+    let timeout = timeout.map(|left| libc::timespec { tv_sec: left.tv_sec, tv_nsec: left.tv_nsec });
+    let timeout = timeout.as_ref().map_or(ptr::null(), ptr::from_ref);
+    let (first, count) = (fds.as_mut_ptr().cast(), fds.len() as libc::nfds_t);
+    // SAFETY: a `PollFd` is laid out as a `pollfd`, of which there are `count`; the others are null or of their type.
+    if unsafe { libc::ppoll(first, count, timeout, mask) } >= 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 #[allow(unsafe_code)]
@@ -376,6 +399,32 @@ mod tests {
         let until = start.after(Duration::from_millis(30));
         block_on(all((0..50).map(|_| sleep_until(&Blocking, until))));
         assert!(start.until(Blocking.now()) < Duration::from_secs(1));
+    }
+
+    /// The signal comes between two sleeps, where it would go unnoticed.
+    #[test]
+    fn a_signal_that_is_held_ends_the_next_sleep() {
+        extern "C" fn ignore(_: libc::c_int) {}
+        let held = signals::hold();
+        let before = interruptions();
+        handle_and_raise(libc::SIGWINCH, ignore);
+        assert_eq!(interruptions(), before);
+        let until = Blocking.now().after(Duration::from_millis(1));
+        block_on(sleep_until(&Blocking, until));
+        assert_eq!(interruptions(), before + 1);
+        handle_and_raise(libc::SIGWINCH, ignore);
+        drop(held);
+        block_on(sleep_until(&Blocking, Blocking.now().after(Duration::from_millis(1))));
+        assert_eq!(interruptions(), before + 1, "was let in when it was no longer held");
+    }
+
+    #[allow(unsafe_code)]
+    fn handle_and_raise(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
+        // SAFETY: the handler does nothing, and nobody else in these tests handles the signal.
+        unsafe {
+            libc::signal(signal, handler as *const () as libc::sighandler_t);
+            libc::raise(signal);
+        }
     }
 
     /// A program's buffered output may be written that late.

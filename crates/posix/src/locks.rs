@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use pvfs_client::{Wait, block_on};
 use pvfs_net::blocking::interruptions;
+use pvfs_net::signals;
 use pvfs_wire::Errno;
 use pvfs_wire::ops::{HeldLock, Lock, LockFamily, LockKind, TestLock};
 
@@ -42,7 +43,8 @@ pub struct Wanted {
 pub type Conflict = HeldLock;
 
 impl Process {
-    /// Takes or gives up a lock. A wait ends with EINTR when a signal was handled.
+    /// Takes or gives up a lock. A wait ends with EINTR when a signal was handled, unless all handlers of this
+    /// process ask for calls to go on (`SA_RESTART`).
     pub fn lock(&self, fd: RawFd, wanted: Wanted) -> Reach<()> {
         let description = self.description(fd)?;
         check_access(&description, &wanted)?;
@@ -81,8 +83,9 @@ impl Process {
             wait_ms: 0,
         };
         let takes = wanted.kind != LockKind::Unlock;
+        let _held = wanted.wait.then(signals::hold);
         let before = interruptions();
-        let interrupted = move || interruptions() != before;
+        let interrupted = move || interruptions() != before && !signals::all_restart();
         let wait = || if wanted.wait { Wait::Until(&interrupted) } else { Wait::No };
         match wanted.family {
             Family::Process if takes => drop(self.locked().insert(handle)),

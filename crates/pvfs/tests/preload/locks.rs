@@ -64,6 +64,11 @@ int main(int argc, char **argv) {
     /* a wait ends with a signal, and with the lock */
     f = open("f", O_RDWR); flock(f, LOCK_EX); struct sigaction a = {.sa_handler = caught}; sigaction(SIGALRM, &a, 0);
     alarm(1); SAY(flock(g, LOCK_EX)); own(f, F_WRLCK, 0, 10, 0); alarm(1); SAY(own(g, F_WRLCK, 0, 1, 1)); alarm(0); sleep(1); /* who waited in vain keeps its place for a moment */
+    /* a handler that wants calls to go on does not end one */
+    a.sa_flags = SA_RESTART; sigaction(SIGALRM, &a, 0); own(f, F_UNLCK, 0, 0, 0); flock(f, LOCK_UN); SAY(flock(g, LOCK_UN));
+    if (!fork()) { int h = open("f", O_RDWR); flock(h, LOCK_EX); write(q[1], "x", 1); sleep(2); _exit(0); }
+    read(q[0], &c, 1); alarm(1); SAY(flock(g, LOCK_EX)); SAY(flock(g, LOCK_UN)); wait(&s);
+    flock(f, LOCK_EX); own(f, F_WRLCK, 0, 10, 0);
     /* over exec */
     dup2(f, 5); close(f); SAY(5); execl(argv[0], argv[0], "again", (char *)0); return 1;
 }
