@@ -88,13 +88,18 @@ impl Loan {
         now < self.until && [self.whole, self.object].iter().all(|word| self.is_unchanged(*word))
     }
 
+    /// Whether it is one of an object that is still here.
+    fn is_usable(&self, now: Instant) -> bool {
+        self.is_good(now) && self.file.is_there()
+    }
+
     fn is_unchanged(&self, (word, value): (u32, u32)) -> bool {
         self.words.load(word) == Some(value)
     }
 
     /// Fills all of `into` from `local` on. `None` as of [`Self::read`], and when the object ends before that.
     pub fn fill(&self, local: u64, into: &mut [u8], now: Instant) -> Option<()> {
-        if !self.is_good(now) || !self.file.is_there() {
+        if !self.is_usable(now) {
             return None;
         }
         let bytes = self.read_once(local, &mut [IoSliceMut::new(into)])?;
@@ -108,7 +113,7 @@ impl Loan {
 
     /// Reads from `local` on. `None` when the loan is over or the daemon has to fetch something first.
     pub fn read(&self, local: u64, into: &mut [&mut [u8]], now: Instant) -> Option<LentRead> {
-        if into.len() > PIECES_MAX || !self.is_good(now) || !self.file.is_there() {
+        if into.len() > PIECES_MAX || !self.is_usable(now) {
             return None;
         }
         let wanted: usize = into.iter().map(|piece| piece.len()).sum();
@@ -124,10 +129,7 @@ impl Loan {
     /// Writes at `local`, within one page. `None` when the daemon has to do it, also if it was done here already.
     pub fn write(&self, local: u64, from: &[&[u8]], now: Instant) -> Option<()> {
         let bytes: usize = from.iter().map(|piece| piece.len()).sum();
-        if from.len() > PIECES_MAX || !is_in_one_page(local, bytes) || !self.is_good(now) {
-            return None;
-        }
-        if !self.file.is_there() {
+        if from.len() > PIECES_MAX || !is_in_one_page(local, bytes) || !self.is_usable(now) {
             return None;
         }
         let written = match from {
@@ -149,7 +151,7 @@ impl Loan {
         into: &mut [&mut [u8]],
         now: Instant,
     ) -> Option<u64> {
-        if !self.is_good(now) || !self.file.is_there() {
+        if !self.is_usable(now) {
             return None;
         }
         let (mut runs, mut run) = (Runs::new(ranges), Vec::new());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pvfs_layout::{Distribution, Intersection, Place, Regions};
 use pvfs_net::call::{Data, Patience, Server};
-use pvfs_net::loan::{LentFile, Loan, WHOLE, is_in_one_page};
+use pvfs_net::loan::{LentFile, Loan, WHOLE};
 use pvfs_net::runtime::{Instant, Runtime};
 use pvfs_wire::Errno;
 use pvfs_wire::ops::{Lend, LoanFor};
@@ -19,31 +19,19 @@ use crate::loans::Advice;
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
-    /// How so many bytes of a slot are to be had.
-    pub(super) fn advise(&self, file: &OpenFile, iod: &Server<R>, slot: u32, bytes: u64) -> Advice {
-        if !self.may_borrow(iod) {
-            return Advice::Ask;
-        }
-        file.loans().advise(slot, LoanFor::Reading, bytes, self.filesystem.runtime().now())
-    }
-
-    /// How this range of a slot's object is to be written.
-    pub(super) fn advise_write(
+    /// How so many bytes of a slot's object are to be had, or written.
+    pub(super) fn advise(
         &self,
         file: &OpenFile,
         iod: &Server<R>,
         slot: u32,
-        local: &Range<u64>,
+        purpose: LoanFor,
+        bytes: u64,
     ) -> Advice {
-        let bytes = local.end - local.start;
-        if !is_in_one_page(local.start, bytes as usize) || !self.may_borrow(iod) {
+        if !self.filesystem.options().borrows || !iod.is_on_this_node() {
             return Advice::Ask;
         }
-        file.loans().advise(slot, LoanFor::Writing, bytes, self.filesystem.runtime().now())
-    }
-
-    fn may_borrow(&self, iod: &Server<R>) -> bool {
-        self.filesystem.options().borrows && iod.is_on_this_node()
+        file.loans().advise(slot, purpose, bytes, self.filesystem.runtime().now())
     }
 
     /// Reads a range that lies in one strip of an object on loan. False when it takes more than that: nothing was read then.

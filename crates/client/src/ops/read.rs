@@ -93,7 +93,7 @@ impl<R: Runtime> User<R> {
         let slot = share.slot;
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let bytes = share.pieces.iter().map(|piece| piece.len() as u64).sum();
-        let advice = self.advise(file, iod, slot, bytes);
+        let advice = self.advise(file, iod, slot, LoanFor::Reading, bytes);
         if let Advice::Borrowed(loan) = &advice
             && let Some(end) = self.read_lent(file, loan, window, share)
         {

@@ -110,7 +110,7 @@ impl<R: Runtime> User<R> {
     ) -> Result<SlotEnd> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let bytes = pieces.iter().map(|piece| piece.len() as u64).sum();
-        let advice = self.advise(file, iod, slot, bytes);
+        let advice = self.advise(file, iod, slot, LoanFor::Reading, bytes);
         if let Advice::Borrowed(loan) = &advice
             && let Some(local_size) = self.read_regions_lent(file, loan, slot, regions, pieces)
         {

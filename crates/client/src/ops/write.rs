@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use pvfs_layout::{Distribution, Place};
 use pvfs_net::call::Data;
+use pvfs_net::loan::is_in_one_page;
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Time;
@@ -125,7 +126,11 @@ impl<R: Runtime> User<R> {
         let slot = share.slot;
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let local = file.placement.dist.local_range(slot, window.clone());
-        let advice = if sync { Advice::Ask } else { self.advise_write(file, iod, slot, &local) };
+        let bytes = local.end - local.start;
+        let advice = match !sync && is_in_one_page(local.start, bytes as usize) {
+            true => self.advise(file, iod, slot, LoanFor::Writing, bytes),
+            false => Advice::Ask,
+        };
         if let Advice::Borrowed(loan) = &advice {
             let (place, now) =
                 (Place { slot, local: local.start }, self.filesystem.runtime().now());
