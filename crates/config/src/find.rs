@@ -12,15 +12,18 @@ pub const CONFIG_VARIABLE: &str = "PVFS_CONFIG";
 /// The configuration to use: `explicit`, else `$PVFS_CONFIG`, else the first that exists of
 /// `./.pvfs/cluster.toml`, `~/.config/pvfs/cluster.toml` and `/etc/pvfs/cluster.toml`.
 pub fn find(explicit: Option<&Path>) -> Result<PathBuf, ConfigError> {
-    if let Some(path) = explicit {
-        return Ok(path.to_owned());
-    }
-    if let Some(path) = env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty()) {
-        return Ok(path.into());
+    if let Some(path) = named(explicit) {
+        return Ok(path);
     }
     let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
     let user = rustix::process::geteuid().as_raw();
     search(Path::new("."), home.as_deref(), Path::new("/"), user)
+}
+
+/// The configuration that was named: `explicit`, else `$PVFS_CONFIG`.
+pub fn named(explicit: Option<&Path>) -> Option<PathBuf> {
+    let variable = || env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty());
+    explicit.map(Path::to_owned).or_else(|| variable().map(PathBuf::from))
 }
 
 /// The search with its surroundings as arguments. The working directory may be anybody's, so a

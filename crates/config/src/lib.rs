@@ -50,7 +50,7 @@ pub use cluster::{
 };
 pub use endpoint::{Endpoint, EndpointError, UNIX_PATH_BYTES_MAX};
 pub use error::ConfigError;
-pub use find::{CONFIG_VARIABLE, find};
+pub use find::{CONFIG_VARIABLE, find, named};
 pub use hosts::{HOSTS_MAX, HostListError, compact, expand};
 pub use ipnet::IpNet;
 pub use key::{ClusterKey, KeyError};

@@ -8,7 +8,6 @@
 //!             mnt/                           the mount, where there is one
 //! ```
 
-use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::TcpListener;
@@ -17,9 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pvfs_config::{
-    ByteSize, CONFIG_VARIABLE, Cluster, ClusterKey, Recipe, UNIX_PATH_BYTES_MAX, random_uuid,
-};
+use pvfs_config::{ByteSize, Cluster, ClusterKey, Recipe, UNIX_PATH_BYTES_MAX, named, random_uuid};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::cli::exit::{Exit, Failure};
@@ -64,35 +61,30 @@ const HERE: &str = "./.pvfs";
 impl LocalCluster {
     /// The file system of a directory, which may not exist yet.
     pub fn at(directory: &Path) -> Result<Self, Failure> {
-        let root = std::path::absolute(directory)
-            .map_err(|error| Failure::io("cannot find the working directory", &error))?;
-        Ok(Self { root })
+        Ok(Self { root: absolute(directory)? })
     }
 
     /// The one that is meant: of this directory; else that whose cluster file `--config` or the environment names, as for
     /// all other commands; else that of the working directory.
     pub fn meant(directory: Option<&Path>, config: Option<&Path>) -> Result<Self, Failure> {
-        let named = || {
-            let variable = || env::var_os(CONFIG_VARIABLE).filter(|path| !path.is_empty());
-            config.map(Path::to_owned).or_else(|| variable().map(PathBuf::from))
-        };
-        match (directory, named()) {
-            (Some(directory), _) => Self::at(directory),
-            (None, Some(config)) => match Self::of_config(&config)? {
-                Some(local) => Ok(local),
-                None => Self::at(Path::new(HERE)),
-            },
-            (None, None) => Self::at(Path::new(HERE)),
+        if let Some(directory) = directory {
+            return Self::at(directory);
         }
+        if let Some(config) = named(config)
+            && let Some(local) = Self::of_config(&config)?
+        {
+            return Ok(local);
+        }
+        Self::at(Path::new(HERE))
     }
 
     /// The one with this cluster file, if it was made by [`Self::create`].
     fn of_config(config: &Path) -> Result<Option<Self>, Failure> {
+        let config = absolute(config)?;
         let Some(directory) = config.parent() else { return Ok(None) };
-        let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         let local = Self::at(directory)?;
         let is_made = ["run", "log"].iter().all(|part| local.root.join(part).is_dir());
-        Ok((is_made && config.file_name() == local.config().file_name()).then_some(local))
+        Ok((is_made && config == local.config()).then_some(local))
     }
 
     /// Its cluster file.
@@ -272,6 +264,11 @@ fn tail(path: &Path) -> io::Result<String> {
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
     Ok(lines[lines.len().saturating_sub(LAST_WORDS_LINES)..].join("\n"))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .map_err(|error| Failure::io("cannot find the working directory", &error))
 }
 
 /// The first of `count` neighbouring ports that are all free, from `first` on.
