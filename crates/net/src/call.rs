@@ -129,7 +129,7 @@ pub enum CallError {
     #[error("{0}")]
     Status(Errno),
     /// No answer in time; whether the request was carried out is unknown.
-    #[error("{server} did not answer in {waited_ms} ms ({last}); see pvfs status")]
+    #[error("{}; see pvfs status", self.event())]
     Timeout {
         /// Which daemon.
         server: String,
@@ -139,7 +139,7 @@ pub enum CallError {
         last: String,
     },
     /// The daemon cannot be reached, and the call was not to insist.
-    #[error("{server} is not reachable: {reason}; see pvfs status")]
+    #[error("{}; see pvfs status", self.event())]
     Unreachable {
         /// Which daemon.
         server: String,
@@ -164,6 +164,17 @@ impl CallError {
             Self::Timeout { .. } => Errno::ETIMEDOUT,
             Self::Unreachable { .. } => Errno::EIO,
             Self::Refused { .. } => Errno::EACCES,
+        }
+    }
+
+    /// What happened, without a word on what to do.
+    pub fn event(&self) -> String {
+        match self {
+            Self::Timeout { server, waited_ms, last } => {
+                format!("{server} did not answer in {waited_ms} ms ({last})")
+            }
+            Self::Unreachable { server, reason } => format!("{server} is not reachable: {reason}"),
+            Self::Status(_) | Self::Refused { .. } => self.to_string(),
         }
     }
 }

@@ -131,8 +131,7 @@ impl Row {
                 name: name.into(),
                 role: String::new(),
                 state: "DOWN",
-                // Where that is said.
-                reason: error.to_string().replace("; see pvfs status", ""),
+                reason: error.event(),
                 version: String::new(),
                 uptime_s: None,
                 figures: std::collections::BTreeMap::new(),
