@@ -126,6 +126,14 @@ impl Cache {
         mark.count >= state.floor && !is_since(&state.recalled, &Key::Object(object), mark)
     }
 
+    /// The like, where changes of this client count as well: they end what others would be asked to give back.
+    pub fn is_untouched_since(&self, mark: Mark, object: u64, now: Instant) -> bool {
+        let Some(state) = self.valid(now) else { return false };
+        let key = Key::Object(object);
+        let is_recalled = mark.count < state.floor || is_since(&state.recalled, &key, mark);
+        !is_recalled && state.may_keep(mark, &key)
+    }
+
     /// Keeps attributes; returns until when they may be believed.
     pub fn keep_attributes(&self, mark: Mark, attr: &Attr, leased_ms: u32) -> Instant {
         if leased_ms == 0 || !is_settled(attr) {

@@ -199,6 +199,9 @@ impl Mounted {
         for node in self.nodes.open() {
             self.drop_pages(node);
         }
+        for node in self.nodes.open_directories() {
+            notices.data(node);
+        }
     }
 
     /// A kernel that believes nothing of an object's attributes is told nothing. It would be harm: it ignores the
@@ -221,6 +224,10 @@ impl Mounted {
         }
         if recall.kind == RecallKind::Data && self.nodes.is_open(node) {
             self.drop_pages(node);
+        }
+        // Who reads it again from the beginning is to see what it is now.
+        if self.nodes.is_open_directory(node) {
+            notices.data(node);
         }
     }
 

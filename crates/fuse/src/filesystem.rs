@@ -9,11 +9,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags,
-    Generation, INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags,
-    PollNotifier, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen,
-    ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, Generation,
+    INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
+    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
+    ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use pvfs_client::{Result, Seek};
 use pvfs_wire::attr::Attr;
@@ -338,7 +338,7 @@ impl Filesystem for KernelFilesystem {
 
     fn opendir(&self, request: &Request, node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         match self.0.opendir(self.requester(request), node.0) {
-            Ok(number) => reply.opened(number, FopenFlags::empty()),
+            Ok((number, flags)) => reply.opened(number, flags),
             Err(error) => reply.error(kernel_errno(&error)),
         }
     }
@@ -376,12 +376,12 @@ impl Filesystem for KernelFilesystem {
     fn releasedir(
         &self,
         _request: &Request,
-        _node: INodeNo,
+        node: INodeNo,
         number: FileHandle,
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.0.directories.remove(number);
+        self.0.releasedir(node.0, number);
         reply.ok();
     }
 

@@ -25,6 +25,7 @@ mod handles;
 mod heartbeat;
 mod identity;
 mod kernel;
+mod listings;
 mod locks;
 pub mod mapped;
 pub mod memory;

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
 use pvfs_client::cache::Mark;
+use pvfs_net::runtime::Instant;
 use pvfs_wire::attr::{Attr, FileKind, Time};
 use pvfs_wire::handle::ROOT_OBJECT;
 use pvfs_wire::{Errno, Handle};
 
+use crate::listings::{Listings, Watched};
 use crate::pages::{Caching, Opening, Pages};
 
 /// The table of nodes. A node's number is its object's id, so nothing has to be made up.
@@ -40,6 +42,8 @@ struct Node {
     written: Option<Time>,
     /// What was last told of a directory: it can still be some program's working directory when it is gone.
     directory: Option<Box<Attr>>,
+    /// What the kernel may have of its names.
+    listings: Option<Box<Listings>>,
 }
 
 impl Node {
@@ -54,7 +58,12 @@ impl Node {
             mode: 0,
             written: None,
             directory: None,
+            listings: None,
         }
+    }
+
+    fn is_open_directory(&self) -> bool {
+        self.listings.as_ref().is_some_and(|listings| listings.is_open())
     }
 }
 
@@ -126,6 +135,40 @@ impl Nodes {
         if known.lookups == 0 && known.opens == 0 && node != ROOT_OBJECT {
             table.nodes.remove(&node);
         }
+    }
+
+    /// A directory is opened; says whether what the kernel has of its names holds ([`Listings::opened`]).
+    pub fn opened_directory(
+        &self,
+        node: u64,
+        watched: Option<Watched>,
+        now: Instant,
+        holds: impl Fn(Mark) -> bool,
+    ) -> bool {
+        let mut table = self.lock();
+        let Some(node) = table.nodes.get_mut(&node) else { return false };
+        node.listings.get_or_insert_default().opened(watched, now, holds)
+    }
+
+    /// It is closed.
+    pub fn closed_directory(&self, node: u64) {
+        if let Some(node) = self.lock().nodes.get_mut(&node)
+            && let Some(listings) = &mut node.listings
+        {
+            listings.closed();
+        }
+    }
+
+    /// Whether a program may read this directory again from the beginning without opening it.
+    pub fn is_open_directory(&self, node: u64) -> bool {
+        self.lock().nodes.get(&node).is_some_and(Node::is_open_directory)
+    }
+
+    /// All of that kind.
+    pub fn open_directories(&self) -> Vec<u64> {
+        let table = self.lock();
+        let open = table.nodes.iter().filter(|(_, node)| node.is_open_directory());
+        open.map(|(number, _)| *number).collect()
     }
 
     /// What the kernel has of this file's data may not be what the file is.

@@ -166,7 +166,14 @@ fn who_is_told_of_changes_knows_that_there_was_none() {
     cache.recall(&[recall(RecallKind::Data, 8, ""), recall(RecallKind::Name, 7, "a")]);
     drop(cache.change([Key::Object(7)]));
     assert!(cache.holds_since(mark, 7, now), "nobody else has changed it");
-    assert!(!cache.holds_since(mark, 8, now));
+    assert!(!cache.is_untouched_since(mark, 7, now), "this client has");
+    assert!(!cache.holds_since(mark, 8, now) && !cache.is_untouched_since(mark, 8, now));
+    let later = cache.mark(now);
+    let change = cache.change([Key::Object(7)]);
+    assert!(!cache.is_untouched_since(cache.mark(now), 7, now), "it is about to");
+    drop(change);
+    assert!(!cache.is_untouched_since(later, 7, now));
+    assert!(cache.is_untouched_since(cache.mark(now), 7, now));
     assert!(cache.holds_since(cache.mark(now), 8, now), "nothing since");
     assert!(!cache.holds_since(mark, 7, Instant(5000 * MS)), "the lease is over");
     cache.begin_lease(Instant(9000 * MS));

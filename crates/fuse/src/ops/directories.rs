@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::RwLockReadGuard;
 use std::time::Duration;
 
-use fuser::{FileHandle, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use fuser::{FileHandle, FopenFlags, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use pvfs_client::Result;
 use pvfs_net::blocking::Blocking;
 use pvfs_net::runtime::Runtime;
@@ -15,18 +15,43 @@ use pvfs_wire::ops::Target;
 use crate::attributes::{file_attr, file_type, generation, nominal};
 use crate::directory::{Line, OpenDirectory};
 use crate::identity::Requester;
+use crate::listings::Watched;
 use crate::mounted::Mounted;
 use crate::options::Cache;
 
 impl Mounted {
     /// opendir(3). No message for the superuser: the kernel has just looked the directory up.
-    pub fn opendir(&self, requester: Requester, node: u64) -> Result<FileHandle> {
+    /// Says what the kernel is to do with what it has of the names.
+    pub fn opendir(&self, requester: Requester, node: u64) -> Result<(FileHandle, FopenFlags)> {
         let handle = self.nodes.handle(node)?;
         if requester.uid != 0 && !self.kernel_checks {
             self.access(requester, node, READ)?;
         }
         let user = self.identities.user(requester)?;
-        Ok(self.directories.insert(OpenDirectory::new(handle, user)))
+        let flags = self.listing_flags(node);
+        Ok((self.directories.insert(OpenDirectory::new(handle, user)), flags))
+    }
+
+    fn listing_flags(&self, node: u64) -> FopenFlags {
+        if self.options.cache != Cache::Lease {
+            return FopenFlags::empty();
+        }
+        let (cache, now) = (self.filesystem.cache(), Blocking.now());
+        let since = cache.mark(now);
+        let watched = cache
+            .attributes(node, now)
+            .map(|(_, until)| Watched { since, until: now.after(now.until(until) / 2) });
+        let holds = |since| cache.is_untouched_since(since, node, now);
+        match self.nodes.opened_directory(node, watched, now, holds) {
+            true => FopenFlags::FOPEN_CACHE_DIR.union(FopenFlags::FOPEN_KEEP_CACHE),
+            false => FopenFlags::FOPEN_CACHE_DIR,
+        }
+    }
+
+    /// closedir(3)
+    pub fn releasedir(&self, node: u64, number: FileHandle) {
+        self.directories.remove(number);
+        self.nodes.closed_directory(node);
     }
 
     /// Names only.

@@ -1,6 +1,7 @@
 //! Two mounts that cache, and yet see each other's changes at once.
 
-use std::collections::BTreeMap;
+use std::borrow::BorrowMut;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use pvfs_client::block_on;
 use pvfs_wire::ops::Status;
+use rustix::fs::Dir;
 use rustix::process::{Pid, Signal, kill_process};
 
 use pvfs_conformance::chance::Chance;
@@ -116,6 +118,55 @@ fn a_thousand_changes_are_seen_at_once_from_the_other_mount() {
             }
         }
     }
+}
+
+/// The kernel keeps what it was told while one alone has read a directory.
+#[test]
+fn listings_are_those_of_the_moment_however_they_are_read() {
+    let Some(TwoMounts { here, there, cluster: _cluster }) = TwoMounts::start() else { return };
+    // Opened each time, kept open and read again, and both at once.
+    for (opens, keeps) in [(true, false), (false, true), (true, true)] {
+        let (mut chance, mut model) = (Chance::new(11), BTreeSet::new());
+        let name = format!("{opens} {keeps}");
+        fs::create_dir(here.join(&name)).unwrap();
+        let open = |mount: &Path| Dir::new(File::open(mount.join(&name)).unwrap()).unwrap();
+        let mut kept: Vec<Dir> = [&here, &there].map(|mount| open(mount)).into();
+        if !keeps {
+            kept.clear();
+        }
+        for step in 0..1500 {
+            let mount = if chance.below(2) == 0 { &here } else { &there };
+            let file = format!("f{}", chance.below(40));
+            let path = mount.join(&name).join(&file);
+            match chance.below(8) {
+                // In half of the cases nothing happens, so that the next listing comes from what is kept.
+                0 | 1 if model.insert(file.clone()) => drop(File::create_new(&path).unwrap()),
+                2 | 3 if model.remove(&file) => fs::remove_file(&path).unwrap(),
+                4 if opens => {
+                    // Read by two at a time, neither of them to the end.
+                    let mut two = [open(mount), open(mount)];
+                    for which in [0, 1, 0] {
+                        two[which].read().unwrap().unwrap();
+                    }
+                }
+                _ => {}
+            }
+            let context = format!("{name} after step {step} with {file}");
+            for mount in [&here, &there].into_iter().filter(|_| opens) {
+                assert_eq!(names(open(mount)), model, "{mount:?} {context}");
+            }
+            for dir in &mut kept {
+                dir.rewind();
+                assert_eq!(names(dir), model, "read again, {context}");
+            }
+        }
+    }
+}
+
+fn names(mut dir: impl BorrowMut<Dir>) -> BTreeSet<String> {
+    let names = std::iter::from_fn(|| dir.borrow_mut().read());
+    let names = names.map(|entry| entry.unwrap().file_name().to_str().unwrap().to_owned());
+    names.filter(|name| !name.starts_with('.')).collect()
 }
 
 /// How many questions the manager has answered.
