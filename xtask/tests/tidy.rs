@@ -28,6 +28,7 @@ const UNSAFE: &[&str] = &[
     "net/src/blocking.rs",
     "net/src/mapping.rs",
     "net/src/peer.rs",
+    "net/src/signals.rs",
     "net/src/socket.rs",
     "net/src/tray.rs",
     "net/src/window.rs",
