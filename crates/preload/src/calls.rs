@@ -16,7 +16,10 @@ mod space;
 mod spawn;
 mod stat;
 pub mod stdio;
+#[cfg(target_arch = "x86_64")]
+mod system;
 mod temporary;
 mod times;
+mod walks;
 mod working;
 mod xattrs;

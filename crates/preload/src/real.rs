@@ -6,6 +6,10 @@ use std::ffi::{CStr, c_long, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+#[cfg(target_arch = "x86_64")]
+use pvfs_posix::c::answer::fail;
+use pvfs_wire::Errno;
+
 /// Where a function is.
 pub type Address = *mut c_void;
 
@@ -39,9 +43,54 @@ impl Real {
 }
 
 extern "C" fn missing() -> c_long {
-    pvfs_posix::c::answer::set_errno(pvfs_wire::Errno::ENOSYS);
+    pvfs_posix::c::answer::set_errno(Errno::ENOSYS);
     -1
 }
+
+/// The call itself, by whoever wants no other function in between. Its first argument is the number.
+///
+/// # Safety
+///
+/// As the call of this number demands.
+// SAFETY: arguments move from where functions have them to where the kernel has them; the kernel keeps all registers but
+// rax, rcx and r11.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+pub unsafe extern "C" fn kernel(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+) -> c_long {
+    std::arch::naked_asm!(
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov r10, r8",
+        "mov r8, r9",
+        "mov r9, [rsp + 8]",
+        "syscall",
+        "cmp rax, -4095",
+        "jae 2f",
+        "ret",
+        "2:",
+        "mov rdi, rax",
+        "jmp {failed}",
+        failed = sym failed,
+    )
+}
+
+#[cfg(target_arch = "x86_64")]
+extern "C" fn failed(returned: c_long) -> c_long {
+    fail(Errno(returned.unsigned_abs() as u32))
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub use libc::syscall as kernel;
 
 /// Defines functions of the C library. After `as` stands the name by which the body calls the real one.
 ///

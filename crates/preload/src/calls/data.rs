@@ -212,16 +212,22 @@ interpose! {
     }
     /// posix_fadvise(2): taken note of, as the manual allows.
     fn posix_fadvise(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int as real {
-        at_descriptor(fd, || real(fd, offset, length, advice), |_| Ok(0))
+        at_descriptor(fd, || real(fd, offset, length, advice), |_| Ok(advised(length, advice)))
     }
     /// posix_fadvise(2): taken note of, as the manual allows.
     fn posix_fadvise64(fd: c_int, offset: off_t, length: off_t, advice: c_int) -> c_int as real {
-        at_descriptor(fd, || real(fd, offset, length, advice), |_| Ok(0))
+        at_descriptor(fd, || real(fd, offset, length, advice), |_| Ok(advised(length, advice)))
     }
     /// readahead(2)
     fn readahead(fd: c_int, offset: off_t, count: size_t) -> ssize_t as real {
         at_descriptor(fd, || real(fd, offset, count), |_| Ok(0))
     }
+}
+
+/// What posix_fadvise returns: an error number, or 0.
+fn advised(length: off_t, advice: c_int) -> c_int {
+    let is_known = (libc::POSIX_FADV_NORMAL..=libc::POSIX_FADV_NOREUSE).contains(&advice);
+    if is_known && length >= 0 { 0 } else { libc::EINVAL }
 }
 
 fn here_or(offset: off_t) -> Result<Option<u64>, Errno> {

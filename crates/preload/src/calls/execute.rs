@@ -19,6 +19,7 @@ use rustix::fs::MemfdFlags;
 use crate::interpose;
 #[cfg(target_arch = "x86_64")]
 use crate::listing::{List, listing};
+use crate::real::kernel;
 use pvfs_posix::c::answer::{errno, fail};
 use pvfs_posix::c::memory::text;
 use pvfs_posix::c::route::{at_descriptor, at_path, leads_in};
@@ -188,12 +189,15 @@ unsafe fn start(program: Program, arguments: Texts, environment: Texts) -> Reach
     unsafe {
         match program {
             Program::Copy(copy) => {
-                let (copy, flag) = (copy.as_raw_fd(), libc::AT_EMPTY_PATH);
-                libc::syscall(libc::SYS_execveat, copy, c"".as_ptr(), arguments, environment, flag)
+                let (copy, empty, flag) = (copy.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH);
+                let (arguments, environment) = (arguments as usize, environment as usize);
+                let words = (copy as usize, empty as usize, flag as usize);
+                kernel(libc::SYS_execveat, words.0, words.1, arguments, environment, words.2, 0)
             }
             Program::Script(script) => {
                 let (path, list) = (script.interpreter.as_ptr(), script.list.as_ptr());
-                libc::syscall(libc::SYS_execve, path, list, environment)
+                let words = (path as usize, list as usize, environment as usize);
+                kernel(libc::SYS_execve, words.0, words.1, words.2, 0, 0, 0)
             }
         };
     }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{compile, same};
+use super::{compile, compiled, same};
 use crate::support::TestCluster;
 
 fn is_installed(program: &str) -> bool {
@@ -119,4 +119,87 @@ for mode in ['delete', 'truncate', 'persist']:
 "#;
     std::fs::write(cluster.scratch().join("s.py"), script).unwrap();
     same(&cluster, "python3 $S/s.py 2>&1");
+}
+
+#[test]
+fn javascript_reads_writes_and_walks() {
+    if !is_installed("node") {
+        return;
+    }
+    let cluster = TestCluster::start(3);
+    let source = r"
+const fs = require('fs'), d = process.cwd() + '/';
+fs.writeFileSync(d + 'a', 'hello'); console.log(fs.statSync(d + 'a').size, fs.readFileSync('a', 'utf8'));
+fs.copyFileSync(d + 'a', d + 'b'); fs.renameSync(d + 'b', d + 'c'); fs.appendFileSync(d + 'c', ' world');
+console.log(fs.readdirSync(d), fs.existsSync(d + 'b'), fs.readFileSync(d + 'c', 'utf8'));
+fs.symlinkSync('c', d + 's'); console.log(fs.realpathSync(d + 's'), fs.lstatSync(d + 's').isSymbolicLink(), fs.readlinkSync('s'));
+try { fs.readFileSync(d + 'nothing') } catch (e) { console.log(e.code) }
+(async () => {
+  const p = fs.promises; fs.mkdirSync(d + 'many/deep', { recursive: true });
+  await Promise.all([...Array(50).keys()].map(i => p.writeFile(d + 'many/f' + i, 'x'.repeat(i * 1000))));
+  let total = 0; for (const e of await p.readdir(d + 'many', { withFileTypes: true })) if (e.isFile()) total += (await p.stat(d + 'many/' + e.name)).size;
+  console.log(total); let n = 0; for await (const c of fs.createReadStream(d + 'many/f49')) n += c.length; console.log(n);
+  await p.cp(d + 'many', d + 'copy', { recursive: true }); console.log((await p.readdir(d + 'copy')).length, fs.statSync(d + 'copy/deep').isDirectory());
+  await p.rm(d + 'many', { recursive: true }); console.log(fs.existsSync(d + 'many')); await p.utimes(d + 'a', 1, 2); console.log((await p.stat(d + 'a')).mtimeMs);
+  const f = await p.open(d + 'a', 'r+'); await f.truncate(3); await f.write('XY', 1); await f.sync(); console.log((await f.stat()).size); await f.close();
+  process.chdir('copy'); console.log(process.cwd(), fs.readdirSync('.').length, fs.readFileSync('../a', 'utf8'));
+  console.log(require('child_process').execSync('pwd; ls | wc -l').toString());
+})().catch(e => console.log('failed', e.message));
+";
+    std::fs::write(cluster.scratch().join("program.js"), source).unwrap();
+    same(&cluster, "node $S/program.js 2>&1; echo ended with $?");
+}
+
+/// Calls by number, and what the C library does with many names by functions of its own.
+#[test]
+fn calls_by_number_and_walks_of_the_c_library() {
+    let cluster = TestCluster::start(3);
+    let source = r#"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#define SAY(x) do { errno = 0; long r_ = (long)(x); printf("%s = %ld %s\n", #x, r_, r_ == -1 ? strerror(errno) : ""); fflush(stdout); } while (0)
+static char lines[200][300]; static int count, stopping;
+static int by_text(const void *a, const void *b) { return strcmp(a, b); }
+static void tell(const char *what) { qsort(lines, count, sizeof *lines, by_text); printf("%s\n", what); for (int i = 0; i < count; i++) puts(lines[i]); count = 0; }
+static int visit(const char *path, const struct stat *s, int kind, struct FTW *w) {
+    snprintf(lines[count++], 300, "%s kind %d base %s level %d size %ld there %d", path, kind, path + w->base, w->level, S_ISREG(s->st_mode) ? (long)s->st_size : 0L, access(path + w->base, F_OK)); return 0; }
+static int stop(const char *path, const struct stat *s, int kind, struct FTW *w) { (void)s; (void)kind; (void)w; (void)path; return ++stopping == 3 ? 42 : 0; }
+static int skip(const char *path, const struct stat *s, int kind, struct FTW *w) { (void)s; snprintf(lines[count++], 300, "%s %d", path, kind); return w->level == 1 && kind == FTW_D ? FTW_SKIP_SUBTREE : FTW_CONTINUE; }
+static int plain(const char *path, const struct stat *s, int kind) { (void)s; snprintf(lines[count++], 300, "%s %d", path, kind); return 0; }
+static int not_dots(const struct dirent *e) { return e->d_name[0] != '.'; }
+static void expand(const char *pattern, int flags) { glob_t g = {.gl_offs = 2}; printf("%s: %d", pattern, glob(pattern, flags, 0, &g)); for (size_t i = 0; i < g.gl_pathc; i++) printf(" %s", g.gl_pathv[i + (flags & GLOB_DOOFFS ? 2 : 0)]); puts(""); globfree(&g); }
+int main(void) {
+    char here[4096], at[4200], bytes[4096] = {0}; SAY(syscall(SYS_getcwd, here, 4096L) == (long)strlen(here) + 1); puts(here);
+    int f; SAY((f = syscall(SYS_openat, AT_FDCWD, "f", O_RDWR | O_CREAT, 0644)) > 2);
+    SAY(syscall(SYS_write, f, "0123456789", 10L)); SAY(syscall(SYS_lseek, f, 2L, SEEK_SET)); SAY(syscall(SYS_read, f, bytes, 3L)); puts(bytes);
+    SAY(syscall(SYS_pwrite64, f, "ab", 2L, 20L)); SAY(syscall(SYS_pread64, f, bytes, 3L, 19L)); SAY(bytes[0] == 0 && bytes[1] == 'a');
+    struct iovec two[2] = {{bytes, 4}, {bytes + 100, 4}}; SAY(syscall(SYS_preadv2, f, two, 2L, 0L, 0L, 0)); SAY(!memcmp(bytes, "0123", 4) && !memcmp(bytes + 100, "4567", 4)); SAY(syscall(SYS_pwritev2, f, two, 2L, -1L, -1L, 0));
+    struct stat s; SAY(syscall(SYS_newfstatat, AT_FDCWD, "f", &s, 0)); SAY(s.st_size); struct statx x; SAY(syscall(SYS_statx, AT_FDCWD, "f", 0, STATX_SIZE, &x)); SAY(x.stx_size); SAY(syscall(SYS_faccessat, AT_FDCWD, "f", R_OK)); SAY(syscall(439, AT_FDCWD, "none", R_OK, 0));
+    SAY(syscall(SYS_mkdirat, AT_FDCWD, "d", 0755)); SAY(syscall(SYS_renameat2, AT_FDCWD, "f", AT_FDCWD, "d/g", 1)); SAY(syscall(SYS_symlink, "d/g", "s")); SAY(syscall(SYS_readlink, "s", bytes, 100L)); SAY(syscall(SYS_rename, "none", "x")); SAY(syscall(SYS_utimensat, f, NULL, NULL, 0)); SAY(syscall(SYS_fadvise64, f, 0L, 0L, 77));
+    unsigned long how[3] = {O_RDONLY, 0, 0}; SAY(syscall(437, AT_FDCWD, "d/g", how, sizeof how) > 2); SAY(syscall(SYS_dup2, f, 50)); SAY(syscall(SYS_ftruncate, 50, 5L)); SAY(syscall(SYS_close, f)); SAY(lseek(50, 0, SEEK_END)); SAY(syscall(SYS_fsync, 50)); SAY(syscall(SYS_getpid) == getpid()); SAY(syscall(SYS_close, -1)); SAY(syscall(9999));
+    SAY(syscall(SYS_chdir, "d")); SAY(syscall(SYS_unlink, "g")); SAY(syscall(SYS_chdir, "..")); SAY(syscall(SYS_rmdir, "d")); SAY(syscall(SYS_unlinkat, AT_FDCWD, "s", 0));
+
+    mkdir("t", 0755); mkdir("t/a", 0755); mkdir("t/b", 0755); mkdir("t/a/c", 0755); symlink("..", "t/a/up"); symlink("nowhere", "t/lost"); symlink("x1", "t/link"); close(open("t/x1", O_CREAT | O_WRONLY, 0644)); truncate("t/x1", 7); close(open("t/a/x2", O_CREAT | O_WRONLY, 0644)); close(open("t/a/c/.x3", O_CREAT | O_WRONLY, 0644));
+    struct dirent **list; int n = scandir("t", &list, not_dots, alphasort); printf("%d:", n); for (int i = 0; i < n; i++) { printf(" %s", list[i]->d_name); free(list[i]); } puts(""); free(list); SAY(scandir("none", &list, 0, 0)); SAY(scandir("t/x1", &list, 0, 0)); n = scandirat(AT_FDCWD, "t/a", &list, 0, versionsort); SAY(n); SAY(strcmp(list[n - 1]->d_name, "x2"));
+    snprintf(at, sizeof at, "%s/t", here);
+    SAY(nftw("t", visit, 5, FTW_PHYS)); tell("physical"); SAY(nftw("t//", visit, 5, 0)); tell("through links"); SAY(nftw(at, visit, 1, FTW_PHYS | FTW_DEPTH | FTW_CHDIR)); tell("from below"); SAY(nftw("t/a", visit, 1, FTW_PHYS | FTW_CHDIR)); tell("changing directories"); SAY(nftw("t", stop, 5, FTW_PHYS)); SAY(nftw("t", skip, 5, FTW_PHYS | FTW_ACTIONRETVAL)); tell("skipping"); SAY(ftw("t", plain, 5)); tell("ftw"); SAY(nftw("none", visit, 5, 0)); SAY(nftw("", visit, 5, 0)); SAY(nftw("t/x1", visit, 5, 0)); tell("a file"); puts(getcwd(bytes, sizeof bytes));
+    expand("t/*", 0); expand("t/*/x*", GLOB_DOOFFS); expand("t/{a,b}*", GLOB_BRACE | GLOB_MARK); expand("t/none*", 0); expand("t/none*", GLOB_NOCHECK); snprintf(at, sizeof at, "%s/t/[ax]*", here); expand(at, 0);
+    SAY(stat("t/x1", &s)); SAY(ftok("t/x1", 7) == (key_t)((s.st_ino & 0xffff) | (s.st_dev & 0xff) << 16 | 7u << 24)); SAY(ftok("none", 7));
+    fflush(stdout); syscall(SYS_exit_group, 3);
+}
+"#;
+    if compiled(&cluster, "numbers", source).is_some() {
+        same(&cluster, "$S/numbers 2>&1; echo ended with $?");
+    }
 }
