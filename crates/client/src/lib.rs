@@ -35,6 +35,7 @@ pub use ops::cached::Looked;
 pub use ops::group::{Group, GroupOpening};
 pub use ops::lite::{LiteAttr, LiteMask, PlusEntry, PlusListing};
 pub use ops::locks::Wait;
+pub use ops::open::Opening;
 pub use ops::readdir::Directory;
 pub use ops::space::Seek;
 pub use ops::statfs::{Space, Unanswered};

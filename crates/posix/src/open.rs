@@ -3,7 +3,7 @@
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use pvfs_client::{OpenFile, User, block_on};
+use pvfs_client::{OpenFile, Opening, User, block_on};
 use pvfs_wire::attr::{Attr, FileKind, Striping};
 use pvfs_wire::ops::{OpenFlags, Target};
 use pvfs_wire::{Bytes, Errno};
@@ -38,19 +38,12 @@ impl Process {
             return self.open_path(at, path, flags);
         }
         let (mode, umask) = (mode & 0o7777, self.umask_of(flags));
-        let wire = wire_flags(flags);
         let (attr, file, user, below) = self.reach(at, path, follows(flags), |user, spot| {
             let masked = user.masked(umask);
-            let opened = masked.open_known(spot.target(), wire, mode, striping.clone());
+            let opened = known(&masked, spot.target(), flags, mode, striping.clone());
             let opening = block_on(opened)?;
             Ok((opening.attr, opening.file, user.clone(), spot.below()))
         })?;
-        if flags.contains(OFlags::NOATIME) && !may_leave_times(&attr) {
-            if let Some(file) = file {
-                block_on(user.close(file))?;
-            }
-            return Err(Errno::EPERM.into());
-        }
         self.opened(attr, file, user, self.prefix.join(&below), flags)
     }
 
@@ -77,8 +70,8 @@ impl Process {
     pub fn open_again(&self, fd: RawFd, flags: OFlags) -> Reach<RawFd> {
         let description = self.description(fd)?;
         let (user, handle) = (self.user()?, description.record.handle);
-        let wire = wire_flags(flags.difference(OFlags::CREATE | OFlags::EXCL));
-        let opened = user.open_known(Target::object(handle), wire, 0, Striping::default());
+        let flags_of_old = flags.difference(OFlags::CREATE | OFlags::EXCL);
+        let opened = known(&user, Target::object(handle), flags_of_old, 0, Striping::default());
         let opening = block_on(opened)?;
         let path = description.path().to_vec();
         self.opened(opening.attr, opening.file, user, path, flags)
@@ -128,6 +121,24 @@ impl Process {
         let close_on_exec = flags.contains(OFlags::CLOEXEC);
         self.install(record, None, OFlags::PATH.bits(), close_on_exec).map(number)
     }
+}
+
+/// Opens what is there or is to be created, if this user may use these flags.
+pub(crate) async fn known(
+    user: &User<Apart>,
+    target: Target,
+    flags: OFlags,
+    mode: u32,
+    striping: Striping,
+) -> pvfs_client::Result<Opening> {
+    let opening = user.open_known(target, wire_flags(flags), mode, striping).await?;
+    if flags.contains(OFlags::NOATIME) && !may_leave_times(&opening.attr) {
+        if let Some(file) = opening.file {
+            user.close(file).await?;
+        }
+        return Err(Errno::EPERM.into());
+    }
+    Ok(opening)
 }
 
 /// O_NOATIME is for owners, as open(2) says.

@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 
 use crate::description::{Description, Own};
 use crate::errno::{Reach, Stop};
-use crate::open::wire_flags;
+use crate::open::known;
 use crate::paths::At;
 use crate::process::Process;
 use crate::runtime::Apart;
@@ -102,7 +102,7 @@ impl Queue {
         let flags = description.flags();
         let sync = flags.intersects(OFlags::SYNC | OFlags::DSYNC);
         let (view, length) = (description.view(), bytes.len() as u64);
-        if view.is_some() && flags.contains(OFlags::APPEND) {
+        if view.is_some() && flags.contains(OFlags::APPEND) && !bytes.is_empty() {
             return Err(Errno::EINVAL.into());
         }
         let mut task = self.task(description, flags.contains(OFlags::APPEND))?;
@@ -200,9 +200,8 @@ impl Queue {
         let user = plain.beside(self.together()?).masked(process.umask_of(flags));
         let path = path.to_vec();
         Ok(self.operations.submit(async move {
-            let (wire, mode_bits) = (wire_flags(flags), mode & 0o7777);
-            let opened = user.open_known(spot.target(), wire, mode_bits, Striping::default()).await;
-            let fd = match opened {
+            let (mode_bits, striping) = (mode & 0o7777, Striping::default());
+            let fd = match known(&user, spot.target(), flags, mode_bits, striping).await {
                 Ok(opening) => {
                     let path = process.prefix().join(&spot.below());
                     process.opened(opening.attr, opening.file, plain, path, flags)

@@ -1,10 +1,12 @@
 //! The queue, treated well and badly; and calls with random arguments, by a program whose crash is a failure.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use crate::support::TestCluster;
+use crate::support::agent::Agent;
+use crate::support::setup::Setup;
+use crate::support::{TestCluster, is_root};
 use crate::{Linked, command, compiled, done, source};
 
 const PROGRAMS: &str = "crates/pvfs/tests/capi";
@@ -98,16 +100,58 @@ fn who_waits_for_long_keeps_no_other_thread_out() {
 /// `PVFS_TEST_SEED` and `PVFS_TEST_STEPS` choose others.
 #[test]
 fn calls_with_random_arguments_do_what_they_say_or_nothing() {
-    let chosen = |name: &str| std::env::var(name).ok();
-    let steps = chosen("PVFS_TEST_STEPS").unwrap_or_else(|| "1500".into());
-    let seeds = match chosen("PVFS_TEST_SEED") {
-        Some(seed) => vec![seed],
-        None => ["1", "2", "3"].map(String::from).to_vec(),
-    };
+    let (seeds, steps) = streams("1500");
     for seed in seeds {
         let cluster = TestCluster::start(3);
         let Some(program) = program(&cluster, "fuzz.c") else { return };
         let said = done(&cluster, &program, &["/pvfs/queue", &seed, &steps]);
         assert_eq!(said.trim(), "fuzz: done");
     }
+}
+
+/// The like.
+#[test]
+fn blocking_and_queued_calls_agree_in_results_errors_bytes_and_positions() {
+    agree(&TestCluster::start(3), &[]);
+}
+
+#[test]
+fn blocking_and_queued_calls_agree_for_a_user_who_may_do_little() {
+    if !is_root() {
+        return;
+    }
+    let cluster = Setup::of(3).with("uids", "[\"1000-65534\"]").start();
+    let _agent = Agent::start(&cluster);
+    agree(&cluster, &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+}
+
+/// Each stream on our files and on ordinary ones, by a program that says where the two disagree.
+fn agree(cluster: &TestCluster, by: &[&str]) {
+    // The shared library may lie where not every user may look.
+    let Some(program) = compiled(cluster, &source(PROGRAMS).join("agree.c"), Linked::Static) else {
+        return;
+    };
+    let ordinary = cluster.scratch().join("agree").display().to_string();
+    cluster.shell("mkdir -m 777 agree && echo public > agree/public").succeeds();
+    cluster.shell("install -m 600 agree/public agree/secret").succeeds();
+    cluster.shell("pvfs mkdir -m 777 pvfs:/agree && pvfs cp -p agree/* pvfs:/agree").succeeds();
+    let (seeds, steps) = streams("600");
+    let words: Vec<&str> = by.iter().copied().chain(program.to_str()).collect();
+    for (seed, directory) in
+        seeds.iter().flat_map(|seed| [(seed, "/pvfs/agree"), (seed, &ordinary)])
+    {
+        let below = format!("{directory}/{seed}");
+        let arguments = [&words[1..], &[&below, seed, &steps]].concat();
+        assert_eq!(done(cluster, Path::new(words[0]), &arguments), "agree: done\n");
+    }
+}
+
+/// The seeds of random streams, and how long each is.
+fn streams(steps: &str) -> (Vec<String>, String) {
+    let chosen = |name: &str| std::env::var(name).ok();
+    let seeds = match chosen("PVFS_TEST_SEED") {
+        Some(seed) => vec![seed],
+        None => ["1", "2", "3"].map(String::from).to_vec(),
+    };
+    (seeds, chosen("PVFS_TEST_STEPS").unwrap_or_else(|| steps.into()))
 }

@@ -33,24 +33,22 @@ export! {
     /// pread(2), on the way.
     fn pvfs_submit_read(name: Named, fd: c_int, to: *mut c_void, count: size_t, offset: off_t, data: *mut c_void) -> u64 {
         let submission = || {
-            check_open(fd)?;
-            let (room, at) = (room(to, count)?, positive(offset)?);
-            if is_ours(fd) {
-                return Ok(Submission::Ours(Box::new(move |queue| queue.read(fd, at, room))));
+            if !is_ours(fd) {
+                return done_unless(&WRONG, libc::pread(fd, to, count, offset) as i64);
             }
-            Ok(done(libc::pread(fd, to, count, offset) as i64))
+            let (at, room) = (positive(offset)?, room(to, count)?);
+            Ok(Submission::Ours(Box::new(move |queue| queue.read(fd, at, room))))
         };
         submitted(name, data, || Ok((Kind::Plain, submission()?)))
     }
     /// pwrite(2), on the way.
     fn pvfs_submit_write(name: Named, fd: c_int, from: *const c_void, count: size_t, offset: off_t, data: *mut c_void) -> u64 {
         let submission = || {
-            check_open(fd)?;
-            let (bytes, at) = (bytes(from, count)?, positive(offset)?);
-            if is_ours(fd) {
-                return Ok(Submission::Ours(Box::new(move |queue| queue.write(fd, at, bytes))));
+            if !is_ours(fd) {
+                return done_unless(&WRONG, libc::pwrite(fd, from, count, offset) as i64);
             }
-            Ok(done(libc::pwrite(fd, from, count, offset) as i64))
+            let (at, bytes) = (positive(offset)?, bytes(from, count)?);
+            Ok(Submission::Ours(Box::new(move |queue| queue.write(fd, at, bytes))))
         };
         submitted(name, data, || Ok((Kind::Plain, submission()?)))
     }
@@ -85,28 +83,29 @@ export! {
     /// fsync(2), on the way.
     fn pvfs_submit_fsync(name: Named, fd: c_int, data: *mut c_void) -> u64 {
         let submission = || {
-            check_open(fd)?;
-            if is_ours(fd) {
-                return Ok(Submission::Ours(Box::new(move |queue| queue.sync(fd))));
+            if !is_ours(fd) {
+                return done_unless(&[Errno::EBADF], libc::fsync(fd).into());
             }
-            Ok(done(libc::fsync(fd).into()))
+            Ok(Submission::Ours(Box::new(move |queue| queue.sync(fd))))
         };
         submitted(name, data, || Ok((Kind::Plain, submission()?)))
     }
     /// open(2), on the way.
     fn pvfs_submit_open(name: Named, path: *const c_char, flags: c_int, mode: c_uint, data: *mut c_void) -> u64 {
-        if path.is_null() || flags & (O_META | O_PART) != 0 {
-            return fail(if path.is_null() { Errno::EFAULT } else { Errno::EINVAL });
+        let nothing = std::ptr::null_mut();
+        if path.is_null() {
+            // Flags may be wrong, too: the blocking call knows what is told first.
+            return returned(pvfs_open(path, flags, mode, nothing, nothing).into()).map_or_else(fail, |_| 0);
+        }
+        if flags & (O_META | O_PART) != 0 {
+            return fail(Errno::EINVAL);
         }
         submitted(name, data, || {
             let submission = match inner(path) {
                 Some(path) => Submission::Ours(Box::new(move |queue| {
                     queue.open(&path, OFlags::from_bits_retain(flags as u32), mode)
                 })),
-                None => {
-                    let nothing = std::ptr::null_mut();
-                    done(pvfs_open(path, flags, mode, nothing, nothing).into())
-                }
+                None => done(pvfs_open(path, flags, mode, nothing, nothing).into()),
             };
             Ok((Kind::Open(terminated(text(path)), flags, mode), submission))
         })
@@ -116,12 +115,12 @@ export! {
         if path.is_null() {
             return fail(Errno::EFAULT);
         }
-        if let Err(errno) = check_pointer(to) {
-            return fail(errno);
-        }
         submitted(name, data, || {
             let submission = match inner(path) {
-                Some(path) => Submission::Ours(Box::new(move |queue| queue.stat(&path))),
+                Some(path) => {
+                    check_pointer(to)?;
+                    Submission::Ours(Box::new(move |queue| queue.stat(&path)))
+                }
                 None => done(pvfs_stat(path, to).into()),
             };
             Ok((Kind::Stat(terminated(text(path)), to), submission))
@@ -157,14 +156,22 @@ fn submitted(
     ticket.unwrap_or_else(|stop| fail(stop.errno()))
 }
 
+/// The outcome of a call on an ordinary file.
 fn done(result: i64) -> Submission {
     Submission::Done(returned(result).map(Told::Foreign).map_err(Stop::from))
 }
 
-fn check_open(fd: c_int) -> Result<(), Errno> {
-    pvfs_posix::shared::identity(fd).map(drop).ok_or(Errno::EBADF)
+/// The like. What is wrong with the call itself is told at once, as it is of files of ours.
+fn done_unless(refusals: &[Errno], result: i64) -> Result<Submission, Errno> {
+    match returned(result) {
+        Err(errno) if refusals.contains(&errno) => Err(errno),
+        _ => Ok(done(result)),
+    }
 }
 
 fn terminated(path: &[u8]) -> Vec<u8> {
     [path, b"\0"].concat()
 }
+
+/// What is told of arguments that no file would take.
+const WRONG: [Errno; 3] = [Errno::EBADF, Errno::EFAULT, Errno::EINVAL];
