@@ -6,6 +6,7 @@ mod support;
 
 mod documented;
 mod examples;
+mod groups;
 mod mounted;
 mod mpi;
 mod queue;

@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod groups;
 mod loans;
 
 use pvfs_client::{User, block_on};
