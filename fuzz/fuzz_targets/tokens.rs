@@ -1,4 +1,4 @@
-//! An agent's answers, sessions, capabilities and orders.
+//! An agent's answers, sessions, capabilities, orders and group handles.
 
 #![no_main]
 

@@ -8,15 +8,18 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pvfs_layout::{Dist, Distribution, IodList, Regions};
+use pvfs_layout::{Dist, Distribution, IodId, IodList, Regions};
 use pvfs_mgr::record::{Dentry, Inode, OpenFile, Record, ReplyRecord};
 use pvfs_net::lane::{Lane, Outgoing};
 use pvfs_net::memory::MemoryRuntime;
 use pvfs_net::runtime::{Interest, Runtime, before, ready};
 use pvfs_net::stream::Stream;
-use pvfs_wire::attr::{FileKind, Striping};
+use pvfs_wire::attr::{Attr, Extras, FileKind, Placement, SizeState, Striping, Time};
+use pvfs_wire::group_handle::{GroupHandle, GroupHandleError};
 use pvfs_wire::ops::*;
-use pvfs_wire::token::{Capability, Credential, Holder, KeyRing, Rights, Session, SessionRights};
+use pvfs_wire::token::{
+    CLOCK_SKEW_S, Capability, Credential, Holder, KeyRing, Rights, Session, SessionRights,
+};
 use pvfs_wire::{Bytes, Errno, HEADER_BYTES, Handle, Header, Operation, VERSION, Wire};
 
 use crate::manager_host::MANAGER;
@@ -89,6 +92,26 @@ pub fn tokens(data: &[u8]) {
     assert!(ring.check_capability(data, 0).is_err(), "a capability was made up");
     assert!(ring.check_order::<Order>(data).is_err(), "an order was made up");
     let _ = ring.session_secret(data);
+    assert!(GroupHandle::check_seal(data, &ring).is_err(), "a group handle was made up");
+    group_handles(data);
+}
+
+/// The record in a group handle that a stranger sealed: the file it speaks of, or no handle; never one of ours.
+/// Whether it was a handle.
+pub fn group_handles(data: &[u8]) -> bool {
+    let Ok(handle) = GroupHandle::from_bytes(data) else { return false };
+    let bytes = handle.seal(&KeyRing::new(&[[9; 32]]));
+    let own = GroupHandle::check_seal(&bytes, &KeyRing::new(&[[7; 32]]));
+    assert!(own.is_err(), "a group handle was made up");
+    let foreign = GroupHandle::read(&bytes, !handle.fsid, 0);
+    assert!(foreign.is_err(), "a handle of another file system");
+    match GroupHandle::read(&bytes, handle.fsid, 0) {
+        Ok(read) => assert_eq!(read, handle),
+        Err(error) => assert_eq!(error, GroupHandleError::Malformed),
+    }
+    let late = GroupHandle::read(&bytes, handle.fsid, u64::MAX);
+    assert!(late.is_err() || handle.expiry.saturating_add(CLOCK_SKEW_S) == u64::MAX);
+    GroupHandle::read(&bytes, handle.fsid, 0).is_ok()
 }
 
 /// Raw bytes, after a proper hello or not: daemons live, and serve others.
@@ -131,6 +154,44 @@ pub fn requests(data: &[u8]) -> Vec<(u16, Errno)> {
     world.run(Duration::from_secs(60));
     still_serves(world);
     answers.take()
+}
+
+/// The record of a proper group handle, to begin from: bytes for [`group_handles`].
+pub fn group_handle() -> Vec<u8> {
+    let handle = Handle { fsid: 1, generation: 1, object: 9 };
+    let (mode, nlink, uid, gid, time) = (0o644, 1, 1000, 100, Time::default());
+    let attr = Attr {
+        handle,
+        kind: FileKind::Regular,
+        mode,
+        nlink,
+        uid,
+        gid,
+        rdev: 0,
+        size: 5,
+        size_state: SizeState::Unsettled,
+        atime: time,
+        mtime: time,
+        ctime: time,
+        btime: time,
+        change: 3,
+        extras: Extras::NONE,
+    };
+    let dist = Dist::simple_stripe(1024, 3).expect("a small one");
+    let iods = IodList::new([0, 1, 2].map(IodId)).expect("each once");
+    GroupHandle {
+        fsid: 1,
+        flags: OpenFlags::READ,
+        rights: Rights::READ,
+        holder: Holder::User(1000),
+        handle,
+        number: 12,
+        placement: Placement { dist, iods },
+        attr,
+        capability: b"capability".into(),
+        expiry: 1_000_000,
+    }
+    .to_bytes()
 }
 
 /// One proper request of many kinds, to begin from: bytes for [`requests`].

@@ -9,7 +9,11 @@ use pvfs_wire::OK;
 fn damaged(seed: u64) -> Vec<u8> {
     let mut chance = Chance::new(seed);
     let corpus = fuzz::corpus();
-    let mut bytes = corpus[chance.between(0, corpus.len() as u64 - 1) as usize].clone();
+    let bytes = corpus[chance.between(0, corpus.len() as u64 - 1) as usize].clone();
+    damage(bytes, &mut chance)
+}
+
+fn damage(mut bytes: Vec<u8>, chance: &mut Chance) -> Vec<u8> {
     if chance.between(0, 19) == 0 {
         bytes.iter_mut().for_each(|byte| *byte = chance.any() as u8);
     }
@@ -61,5 +65,13 @@ fn no_bytes_damage_a_decoder() {
             fuzz::records(part);
             fuzz::tokens(part);
         }
+    });
+}
+
+#[test]
+fn no_group_handle_is_more_than_it_says() {
+    assert!(fuzz::group_handles(&fuzz::group_handle()), "a proper one");
+    seeds::each("no_group_handle_is_more_than_it_says", 3000, |seed| {
+        fuzz::group_handles(&damage(fuzz::group_handle(), &mut Chance::new(seed)));
     });
 }
