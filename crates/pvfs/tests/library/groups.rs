@@ -2,15 +2,19 @@
 //! give, and in whose hands it is nothing, the iods know by themselves.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
 
 use pvfs_client::credentials::{Identity, Issuer};
 use pvfs_client::{Filesystem, Group, OpenFile, Options, Region, Transport, User, block_on};
 use pvfs_net::blocking::Blocking;
+use pvfs_net::call::{Data, Patience, Principal, Shown};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Striping;
 use pvfs_wire::group_handle::GroupHandle;
-use pvfs_wire::ops::{Allocation, OpenFlags, Sharers};
+use pvfs_wire::ops::{Allocation, Lend, LoanFor, OpenFlags, Sharers};
 use pvfs_wire::token::{Holder, KeyRing, Rights, SessionRights};
+use rustix::fs::OFlags;
 
 use crate::support::TestCluster;
 use crate::support::setup::Setup;
@@ -26,11 +30,39 @@ fn user_by(cluster: &TestCluster, (transport, borrows): (Transport, bool)) -> Us
 
 /// Somebody else than who runs the test, as an agent would vouch for them.
 fn user_as(cluster: &TestCluster, uid: u32, gid: u32, gids: &[u32]) -> User<Blocking> {
-    let (cluster, gids) = (cluster.cluster(), gids.to_vec());
-    let options = Options { transport: Transport::Tcp, ..Options::of(&cluster) };
-    let issuer = Issuer::of(&cluster).unwrap();
-    let principal = issuer.principal(Identity { uid, gid, gids }, SessionRights::NONE).unwrap();
-    User::new(Filesystem::new(Blocking, &cluster, options).unwrap(), principal)
+    let identity = Identity { uid, gid, gids: gids.to_vec() };
+    let (filesystem, principal) = connected(cluster, Transport::Tcp, identity);
+    User::new(filesystem, principal)
+}
+
+fn connected(
+    cluster: &TestCluster,
+    transport: Transport,
+    identity: Identity,
+) -> (Arc<Filesystem<Blocking>>, Arc<Principal>) {
+    let cluster = cluster.cluster();
+    let options = Options { transport, ..Options::of(&cluster) };
+    let principal = Issuer::of(&cluster).unwrap().principal(identity, SessionRights::NONE).unwrap();
+    (Filesystem::new(Blocking, &cluster, options).unwrap(), principal)
+}
+
+/// How an iod of this node lends the object itself to somebody who shows what is in a handle.
+fn lent(
+    cluster: &TestCluster,
+    identity: Identity,
+    handle: &[u8],
+    purpose: LoanFor,
+) -> Result<OFlags, Errno> {
+    let (filesystem, principal) = connected(cluster, Transport::Unix, identity);
+    let token = GroupHandle::read(handle, filesystem.fsid(), 0).unwrap().capability;
+    let shown = Shown { number: 1, version: 1, token };
+    let patience = Patience { timeout: Duration::from_secs(10), insist: false };
+    let (caller, iod) = (filesystem.caller(), &filesystem.iods()[0]);
+    let (make, mut data) = (|access| Lend { access, purpose }, Data::default());
+    let moved = caller.transfer(iod, &principal, &shown, make, &mut data, patience);
+    let moved = block_on(moved).map_err(|error| pvfs_client::Error::from(error).errno())?;
+    let object = moved.files.first().expect("a descriptor of the object");
+    Ok(rustix::fs::fcntl_getfl(object).unwrap() & OFlags::RWMODE)
 }
 
 fn errno<T: Debug>(outcome: pvfs_client::Result<T>) -> Errno {
@@ -148,6 +180,22 @@ fn a_handle_that_claims_to_be_for_others_is_what_its_capability_says() {
     let file = fellow.openfh(&ours).unwrap();
     check_reads(&fellow, &file, Ok(()));
     block_on(fellow.write_at(&file, 0, b"ours", false)).unwrap();
+}
+
+#[test]
+fn an_object_is_lent_for_what_the_handle_is_for_and_to_those_it_is_for() {
+    let cluster = TestCluster::start(2);
+    let owner = cluster.user();
+    let reading = shared(&owner, "r", OpenFlags::READ, Sharers::User);
+    let writing = shared(&owner, "w", OpenFlags::WRITE, Sharers::User);
+    let own = || Identity::of_process();
+    assert_eq!(lent(&cluster, own(), &reading, LoanFor::Reading), Ok(OFlags::RDONLY));
+    assert_eq!(lent(&cluster, own(), &reading, LoanFor::Writing), Err(Errno::EACCES));
+    assert_eq!(lent(&cluster, own(), &writing, LoanFor::Reading), Err(Errno::EACCES));
+    assert!(lent(&cluster, own(), &writing, LoanFor::Writing).is_ok());
+    let other = || Identity { uid: 30_002, gid: 30_000, gids: Vec::new() };
+    assert_eq!(lent(&cluster, other(), &reading, LoanFor::Reading), Err(Errno::EACCES));
+    assert_eq!(lent(&cluster, other(), &writing, LoanFor::Writing), Err(Errno::EACCES));
 }
 
 #[test]
