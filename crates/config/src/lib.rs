@@ -54,7 +54,7 @@ pub use find::{CONFIG_VARIABLE, find, named};
 pub use hosts::{HOSTS_MAX, HostListError, compact, expand};
 pub use ipnet::IpNet;
 pub use key::{ClusterKey, KeyError};
-pub use recipe::{Recipe, random_uuid};
+pub use recipe::{Recipe, id_of, random_uuid};
 pub use reload::{Change, Effect, Reload};
 pub use uids::{UidRange, UidRangeError};
 pub use uuid::Uuid;

@@ -147,6 +147,13 @@ pub fn random_uuid() -> Result<Uuid, ConfigError> {
     Ok(uuid::Builder::from_random_bytes(bytes).into_uuid())
 }
 
+/// The id of a file system with this uuid where none is chosen: two of them are hardly ever the same, so that a handle of one
+/// is known for what it is by the other.
+pub fn id_of(uuid: &Uuid) -> u32 {
+    let (first, ..) = uuid.as_fields();
+    first.max(1)
+}
+
 /// The ports given out on each host.
 #[derive(Default)]
 struct Ports(HashSet<(String, u16)>);

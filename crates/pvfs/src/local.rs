@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pvfs_config::{ByteSize, Cluster, ClusterKey, Recipe, UNIX_PATH_BYTES_MAX, named, random_uuid};
+use pvfs_config::{
+    ByteSize, Cluster, ClusterKey, Recipe, UNIX_PATH_BYTES_MAX, id_of, named, random_uuid,
+};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::cli::exit::{Exit, Failure};
@@ -128,9 +130,11 @@ impl LocalCluster {
         // A longer path does not fit into a socket's address; TCP alone works too.
         let sockets = (longest.as_os_str().len() <= UNIX_PATH_BYTES_MAX).then(|| run.clone());
         let manager_port = free_ports(wishes.port, 1)?;
+        let uuid = random_uuid()?;
         Ok(Recipe {
             filesystem: "pvfs".into(),
-            uuid: Some(random_uuid()?),
+            id: id_of(&uuid),
+            uuid: Some(uuid),
             networks: vec![
                 "127.0.0.0/8".parse().expect("a network"),
                 "::1/128".parse().expect("a network"),

@@ -47,10 +47,10 @@ pub struct Args {
     /// Name of the file system
     #[arg(long, value_name = "NAME", default_value = "pvfs", help_heading = "File system")]
     pub name: String,
-    /// Id of the file system, 1 or more; different for those that a node mounts together
-    #[arg(long, default_value_t = 1, help_heading = "File system")]
+    /// Id of the file system, 1 or more; different for those that a node uses together [default: drawn by lot]
+    #[arg(long, value_name = "NUMBER", help_heading = "File system")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    pub id: u32,
+    pub id: Option<u32>,
     /// Strip size of new files [default: 64K]
     #[arg(short, long, value_name = "SIZE", help_heading = "File system")]
     pub ssize: Option<ByteSize>,
@@ -94,10 +94,11 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 
 impl Args {
     fn cluster(&self, path: &Path) -> Result<Cluster, Failure> {
+        let uuid = pvfs_config::random_uuid()?;
         let recipe = Recipe {
             filesystem: self.name.clone(),
-            id: self.id,
-            uuid: Some(pvfs_config::random_uuid()?),
+            id: self.id.unwrap_or_else(|| pvfs_config::id_of(&uuid)),
+            uuid: Some(uuid),
             mode: self.mode,
             key_file: self.key_file.clone(),
             networks: self.networks.clone(),

@@ -80,10 +80,14 @@ fn shared(user: &User<Blocking>, name: &str, flags: OpenFlags, sharers: Sharers)
     block_on(opened).unwrap().handle
 }
 
+/// A file system of this id.
+fn numbered(id: u32, iods: u32) -> TestCluster {
+    Setup::of(iods).with("id", id).start()
+}
+
 /// A handle whose every word was changed that a client looks at, and not the capability, which nobody can make.
 fn forged(handle: &[u8], change: impl FnOnce(&mut GroupHandle)) -> Vec<u8> {
-    let fsid = 1;
-    let mut forged = GroupHandle::read(handle, fsid, 0).unwrap();
+    let mut forged = GroupHandle::read(handle, 1, 0).unwrap();
     change(&mut forged);
     forged.seal(&KeyRing::new(&[[9; 32]]))
 }
@@ -124,7 +128,7 @@ fn check_no_change(user: &User<Blocking>, file: &OpenFile) {
 #[test]
 fn a_handle_for_reading_writes_nothing_and_one_for_writing_reads_nothing_whatever_the_client_believes()
  {
-    let cluster = TestCluster::start(3);
+    let cluster = numbered(1, 3);
     let owner = cluster.user();
     let both = (OpenFlags::READ.with(OpenFlags::WRITE), Rights::READ | Rights::WRITE);
     let reading = shared(&owner, "r", OpenFlags::READ, Sharers::User);
@@ -160,7 +164,7 @@ fn a_handle_for_reading_writes_nothing_and_one_for_writing_reads_nothing_whateve
 
 #[test]
 fn a_handle_that_claims_to_be_for_others_is_what_its_capability_says() {
-    let cluster = TestCluster::start(2);
+    let cluster = numbered(1, 2);
     let (owner, flags) = (cluster.user(), OpenFlags::READ.with(OpenFlags::WRITE));
     let own_gid = rustix::process::getegid().as_raw();
     let mine = shared(&owner, "mine", flags, Sharers::User);
@@ -184,7 +188,7 @@ fn a_handle_that_claims_to_be_for_others_is_what_its_capability_says() {
 
 #[test]
 fn an_object_is_lent_for_what_the_handle_is_for_and_to_those_it_is_for() {
-    let cluster = TestCluster::start(2);
+    let cluster = numbered(1, 2);
     let owner = cluster.user();
     let reading = shared(&owner, "r", OpenFlags::READ, Sharers::User);
     let writing = shared(&owner, "w", OpenFlags::WRITE, Sharers::User);
@@ -200,7 +204,7 @@ fn an_object_is_lent_for_what_the_handle_is_for_and_to_those_it_is_for() {
 
 #[test]
 fn one_process_tells_handles_of_two_file_systems_apart() {
-    let (one, other) = (TestCluster::start(2), Setup::of(2).with("id", "2").start());
+    let (one, other) = (numbered(1, 2), numbered(2, 2));
     let (here, there) = (one.user(), other.user());
     let handle = shared(&here, "f", OpenFlags::READ, Sharers::User);
     let theirs = shared(&there, "f", OpenFlags::READ, Sharers::User);
