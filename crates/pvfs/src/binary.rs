@@ -104,7 +104,11 @@ fn obstacle(path: &Path) -> io::Result<Option<Obstacle>> {
     if !is_64_bit || !is_little_endian || number(&header, 18, 2) != own_machine {
         return Ok(Some(Obstacle::Foreign));
     }
-    let Some(loader) = loader(&file, &header)? else { return Ok(Some(Obstacle::Static)) };
+    let Some(loader) = loader(&file, &header)? else {
+        // A library is loaded into programs and does not begin anywhere by itself.
+        let is_library = number(&header, 16, 2) == ET_DYN && number(&header, 24, 8) == 0;
+        return Ok((!is_library).then_some(Obstacle::Static));
+    };
     if !loader.contains("ld-linux") {
         return Ok(Some(Obstacle::Loader(loader)));
     }
@@ -113,20 +117,68 @@ fn obstacle(path: &Path) -> io::Result<Option<Obstacle>> {
 
 /// The loader that the program names (PT_INTERP).
 fn loader(file: &File, header: &[u8]) -> io::Result<Option<String>> {
+    let segments = segments(file, header)?;
+    let Some(segment) = segments.iter().find(|segment| segment.kind == PT_INTERP) else {
+        return Ok(None);
+    };
+    let mut name = vec![0; segment.bytes.min(4096) as usize];
+    file.read_exact_at(&mut name, segment.at)?;
+    let name = String::from_utf8_lossy(&name);
+    Ok(Some(name.trim_end_matches('\0').to_owned()))
+}
+
+/// A part of an executable as it is loaded.
+struct Segment {
+    kind: u64,
+    flags: u64,
+    at: u64,
+    bytes: u64,
+}
+
+fn segments(file: &File, header: &[u8]) -> io::Result<Vec<Segment>> {
     let (start, size, count) =
         (number(header, 32, 8), number(header, 54, 2), number(header, 56, 2));
-    for index in 0..count {
+    let segment = |index: u64| {
         let mut entry = [0; 56];
         file.read_exact_at(&mut entry, start.saturating_add(index * size))?;
-        if number(&entry, 0, 4) == PT_INTERP {
-            let (at, bytes) = (number(&entry, 8, 8), number(&entry, 32, 8).min(4096));
-            let mut name = vec![0; bytes as usize];
-            file.read_exact_at(&mut name, at)?;
-            let name = String::from_utf8_lossy(&name);
-            return Ok(Some(name.trim_end_matches('\0').to_owned()));
-        }
+        let (kind, flags) = (number(&entry, 0, 4), number(&entry, 4, 4));
+        Ok(Segment { kind, flags, at: number(&entry, 8, 8), bytes: number(&entry, 32, 8) })
+    };
+    (0..count).map(segment).collect()
+}
+
+/// The calls on names that a program makes by instructions of its own, past the C library: what is made with the library
+/// rustix does, for one. Nothing where the processor is another than x86-64.
+pub fn own_calls(path: &Path) -> io::Result<Vec<&'static str>> {
+    let file = File::open(path)?;
+    let mut header = [0; 64];
+    file.read_exact_at(&mut header, 0)?;
+    let mut found = Vec::new();
+    if number(&header, 18, 2) != X86_64 {
+        return Ok(found);
     }
-    Ok(None)
+    for segment in segments(&file, &header)? {
+        if segment.kind != PT_LOAD || segment.flags & PF_X == 0 || segment.bytes > CODE_BYTES_MAX {
+            continue;
+        }
+        let mut code = vec![0; segment.bytes as usize];
+        file.read_exact_at(&mut code, segment.at)?;
+        found.extend(calls_in(&code));
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// `mov eax, number` and `syscall` a few instructions behind it.
+fn calls_in(code: &[u8]) -> impl Iterator<Item = &'static str> {
+    let calls = code.windows(2).enumerate().filter(|(_, pair)| *pair == [0x0f, 0x05]);
+    calls.filter_map(|(at, _)| {
+        let before = &code[at.saturating_sub(NUMBER_BEFORE)..at];
+        let set = before.windows(5).rev().find(|five| five[0] == 0xb8 && five[3..] == [0, 0])?;
+        let number = u32::from_le_bytes([set[1], set[2], 0, 0]);
+        NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
+    })
 }
 
 /// Whether it has the section that the Go linker makes.
@@ -158,7 +210,43 @@ fn number(bytes: &[u8], at: usize, length: usize) -> u64 {
     u64::from_le_bytes(number)
 }
 
+const PT_LOAD: u64 = 1;
 const PT_INTERP: u64 = 3;
+const PF_X: u64 = 1;
+const ET_DYN: u64 = 3;
+const X86_64: u64 = 62;
+
+/// No program has more; what says so is damaged.
+const CODE_BYTES_MAX: u64 = 1 << 30;
+
+/// Between the number and the call stand moves of the arguments.
+const NUMBER_BEFORE: usize = 48;
+
+/// Calls that name files, by their numbers.
+const NAMES: [(u32, &str); 22] = [
+    (82, "rename"),
+    (83, "mkdir"),
+    (84, "rmdir"),
+    (86, "link"),
+    (87, "unlink"),
+    (88, "symlink"),
+    (89, "readlink"),
+    (257, "openat"),
+    (258, "mkdirat"),
+    (262, "newfstatat"),
+    (263, "unlinkat"),
+    (264, "renameat"),
+    (265, "linkat"),
+    (266, "symlinkat"),
+    (267, "readlinkat"),
+    (268, "fchmodat"),
+    (269, "faccessat"),
+    (280, "utimensat"),
+    (316, "renameat2"),
+    (332, "statx"),
+    (437, "openat2"),
+    (439, "faccessat2"),
+];
 const LINE_MAX: u64 = 256;
 const SECTION_NAMES_MAX: u64 = 1 << 20;
 
@@ -221,13 +309,23 @@ mod tests {
     }
 
     #[test]
+    fn calls_by_instructions_are_found_with_their_names() {
+        let openat = [0xb8, 1, 1, 0, 0, 0x48, 0x89, 0xf7, 0x0f, 0x05, 0xc3];
+        let getpid = [0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3];
+        let code = [&getpid[..], &[0x90; 60], &openat, &[0x90; 60], &[0x0f, 0x05]].concat();
+        assert_eq!(calls_in(&code).collect::<Vec<_>>(), ["openat"]);
+        assert_eq!(calls_in(&openat[..8]).count(), 0);
+    }
+
+    #[test]
     fn damaged_executables_are_errors_or_obstacles_never_a_panic() {
         let own = fs::read(std::env::current_exe().unwrap()).unwrap();
         let directory = tempfile::tempdir().unwrap();
         for at in 4..64 {
             let mut damaged = own[..own.len().min(1 << 16)].to_vec();
             damaged[at] = 0xff;
-            let _ = examine(&file(&directory, "damaged", &damaged));
+            let path = file(&directory, "damaged", &damaged);
+            let _ = (examine(&path), own_calls(&path));
         }
     }
 }

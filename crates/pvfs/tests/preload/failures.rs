@@ -79,4 +79,15 @@ fn programs_that_cannot_be_caught_are_told() {
     if cluster.shell(static_one).is_success() {
         cluster.shell("pvfs check-binary ./s").fails(1).says("statically");
     }
+    let (own, library) = (
+        r#"int main(void) { long r = 263; __asm__ volatile("syscall" : "+a"(r) : "D"(-100L), "S"("none"), "d"(0L)); return r != -2; }"#,
+        "int unlink(const char *); int f(void) { return unlink(\"none\"); }",
+    );
+    std::fs::write(cluster.scratch().join("own.c"), own).unwrap();
+    std::fs::write(cluster.scratch().join("library.c"), library).unwrap();
+    let built = "gcc -O1 own.c -o own && ./own && gcc -O1 -shared -fPIC library.c -o library.so";
+    if cfg!(target_arch = "x86_64") && cluster.shell(built).is_success() {
+        cluster.shell("pvfs check-binary ./own").fails(3).says("past the C library (unlinkat)");
+        cluster.shell("pvfs check-binary ./library.so").succeeds();
+    }
 }
