@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chance.h"
+
 enum { BLOCKING, QUEUED, SIDES };
 enum { ARENA = 1 << 18, REACH = 400000, PIECES = 24, TOGETHER = 8 };
 
@@ -21,30 +23,8 @@ enum { ARENA = 1 << 18, REACH = 400000, PIECES = 24, TOGETHER = 8 };
 enum { BOTH, READER, WRITER, APPENDS, SYNCED, VIEW, VIEW_APPENDS, GROUP, DIRECTORY, NAMED, CLOSED, NONE, BEYOND, KINDS };
 enum { OPEN_KINDS = CLOSED };
 
-static uint64_t seed, state;
-static long step;
-static const char *doing = "beginning";
 static char asked[200];
 
-#define CHECK(holds)                                                                                          \
-    do {                                                                                                      \
-        if (!(holds)) {                                                                                       \
-            fprintf(stderr, "seed %lu step %ld, %s, line %d: %s: %s\n", (unsigned long)seed, step, doing,     \
-                    __LINE__, #holds, strerror(errno));                                                       \
-            exit(1);                                                                                          \
-        }                                                                                                     \
-    } while (0)
-
-/* ---- Chance ---- */
-
-static uint64_t number(void) {
-    uint64_t mixed = state += 0x9e3779b97f4a7c15;
-    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
-    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
-    return mixed ^ mixed >> 31;
-}
-
-static uint64_t below(uint64_t bound) { return number() % bound; }
 static int rarely(void) { return below(8) == 0; }
 
 static int64_t any_offset(void) {

@@ -13,31 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "chance.h"
+
 enum { ROOM = 1 << 20, LONGEST = 1 << 19, PIECES = 40, SEAL = 36 };
-
-static uint64_t seed, state;
-static long step;
-static const char *doing = "beginning";
-
-#define CHECK(holds)                                                                                          \
-    do {                                                                                                      \
-        if (!(holds)) {                                                                                       \
-            fprintf(stderr, "seed %lu step %ld, %s, line %d: %s: %s\n", (unsigned long)seed, step, doing,     \
-                    __LINE__, #holds, strerror(errno));                                                       \
-            exit(1);                                                                                          \
-        }                                                                                                     \
-    } while (0)
-
-/* ---- Chance ---- */
-
-static uint64_t number(void) {
-    uint64_t mixed = state += 0x9e3779b97f4a7c15;
-    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
-    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
-    return mixed ^ mixed >> 31;
-}
-
-static uint64_t below(uint64_t bound) { return number() % bound; }
 
 static int64_t hostile(void) {
     static const int64_t edges[] = {-1, INT64_MIN, INT64_MAX, INT64_MAX - 1, 1LL << 62, 1LL << 32, -4096, INT32_MIN, 1LL << 53};
