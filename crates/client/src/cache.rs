@@ -122,16 +122,16 @@ impl Cache {
     /// Whether nothing of the object was recalled since the mark, in the same lease. Who was told something then
     /// that may be cached knows by this that it still holds.
     pub fn holds_since(&self, mark: Mark, object: u64, now: Instant) -> bool {
-        let Some(state) = self.valid(now) else { return false };
-        mark.count >= state.floor && !is_since(&state.recalled, &Key::Object(object), mark)
+        self.valid(now).is_some_and(|state| !state.is_recalled(mark, &Key::Object(object)))
     }
 
     /// The like, where changes of this client count as well: they end what others would be asked to give back.
     pub fn is_untouched_since(&self, mark: Mark, object: u64, now: Instant) -> bool {
-        let Some(state) = self.valid(now) else { return false };
         let key = Key::Object(object);
-        let is_recalled = mark.count < state.floor || is_since(&state.recalled, &key, mark);
-        !is_recalled && state.may_keep(mark, &key)
+        let holds = |state: MutexGuard<'_, State>| {
+            !state.is_recalled(mark, &key) && state.may_keep(mark, &key)
+        };
+        self.valid(now).is_some_and(holds)
     }
 
     /// Keeps attributes; returns until when they may be believed.
@@ -306,11 +306,16 @@ impl State {
     }
 
     fn until(&self, mark: Mark, key: &Key, leased_ms: u32) -> Instant {
-        if mark.count < self.floor || is_since(&self.recalled, key, mark) {
+        if self.is_recalled(mark, key) {
             return Instant(0);
         }
         let told = mark.at.after(std::time::Duration::from_millis(u64::from(leased_ms)));
         self.until.min(told)
+    }
+
+    /// Whether it was recalled since the mark, or that is not known any more.
+    fn is_recalled(&self, mark: Mark, key: &Key) -> bool {
+        mark.count < self.floor || is_since(&self.recalled, key, mark)
     }
 
     /// Whether it may be kept here: nothing of it is, or was since the mark, being changed by this client.

@@ -67,7 +67,6 @@ mod tests {
     use pvfs_client::cache::Cache;
 
     fn watched(since_s: u64) -> Option<Watched> {
-        let at = |seconds: u64| Instant(seconds * 1_000_000_000);
         Some(Watched { since: Cache::default().mark(at(since_s)), until: at(since_s + 2) })
     }
 

@@ -99,7 +99,7 @@ fn obstacle(path: &Path) -> io::Result<Option<Obstacle>> {
     if file.read_exact_at(&mut header, 0).is_err() || header[..4] != *b"\x7fELF" {
         return Ok(Some(Obstacle::NotExecutable));
     }
-    let own_machine = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+    let own_machine = if cfg!(target_arch = "aarch64") { AARCH64 } else { X86_64 };
     let (is_64_bit, is_little_endian) = (header[4] == 2, header[5] == 1);
     if !is_64_bit || !is_little_endian || number(&header, 18, 2) != own_machine {
         return Ok(Some(Obstacle::Foreign));
@@ -215,6 +215,7 @@ const PT_INTERP: u64 = 3;
 const PF_X: u64 = 1;
 const ET_DYN: u64 = 3;
 const X86_64: u64 = 62;
+const AARCH64: u64 = 183;
 
 /// No program has more; what says so is damaged.
 const CODE_BYTES_MAX: u64 = 1 << 30;
