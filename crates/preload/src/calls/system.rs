@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_int, c_long};
 
-use pvfs_posix::c::answer::{fail, set_errno};
+use pvfs_posix::c::answer::fail;
 use pvfs_wire::Errno;
 
 use super::copy::{copy_file_range, sendfile, splice};
@@ -69,7 +69,7 @@ numbered! {
     SYS_exit_group => exit(a as _),
     SYS_faccessat => faccessat(a as _, b as _, c as _, 0),
     SYS_faccessat2 => faccessat(a as _, b as _, c as _, d as _),
-    SYS_fadvise64 => numbered(posix_fadvise(a as _, b as _, c as _, d as _)),
+    SYS_fadvise64 => as_a_call(posix_fadvise(a as _, b as _, c as _, d as _)),
     SYS_fallocate => fallocate(a as _, b as _, c as _, d as _),
     SYS_fchdir => fchdir(a as _),
     SYS_fchmod => fchmod(a as _, b as _),
@@ -178,13 +178,9 @@ pub unsafe extern "C" fn syscall() {
     )
 }
 
-/// An error number as a system call has it.
-fn numbered(error: c_int) -> c_int {
-    if error == 0 {
-        return 0;
-    }
-    set_errno(Errno(error.unsigned_abs()));
-    -1
+/// What returns an error number, as a system call has it.
+fn as_a_call(error: c_int) -> c_int {
+    if error == 0 { 0 } else { fail(Errno(error.unsigned_abs())) }
 }
 
 /// # Safety

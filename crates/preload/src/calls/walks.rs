@@ -30,31 +30,19 @@ type VisitAt = unsafe extern "C" fn(*const c_char, *const Stat, c_int, *mut Plac
 interpose! {
     /// scandir(3)
     fn scandir(path: *const c_char, list: List, filter: Filter, order: Order) -> c_int as real {
-        if !leads_in(AT_FDCWD, path) {
-            return unless_ours(real(path, list, filter, order), || listed(opendir(path), list, filter, order));
-        }
-        listed(opendir(path), list, filter, order)
+        scanned(AT_FDCWD, path, list, filter, order, || real(path, list, filter, order))
     }
     /// scandir(3)
     fn scandir64(path: *const c_char, list: List, filter: Filter, order: Order) -> c_int as real {
-        if !leads_in(AT_FDCWD, path) {
-            return unless_ours(real(path, list, filter, order), || listed(opendir(path), list, filter, order));
-        }
-        listed(opendir(path), list, filter, order)
+        scanned(AT_FDCWD, path, list, filter, order, || real(path, list, filter, order))
     }
     /// scandirat(3)
     fn scandirat(dir: c_int, path: *const c_char, list: List, filter: Filter, order: Order) -> c_int as real {
-        if !leads_in(dir, path) {
-            return unless_ours(real(dir, path, list, filter, order), || listed(opened(dir, path), list, filter, order));
-        }
-        listed(opened(dir, path), list, filter, order)
+        scanned(dir, path, list, filter, order, || real(dir, path, list, filter, order))
     }
     /// scandirat(3)
     fn scandirat64(dir: c_int, path: *const c_char, list: List, filter: Filter, order: Order) -> c_int as real {
-        if !leads_in(dir, path) {
-            return unless_ours(real(dir, path, list, filter, order), || listed(opened(dir, path), list, filter, order));
-        }
-        listed(opened(dir, path), list, filter, order)
+        scanned(dir, path, list, filter, order, || real(dir, path, list, filter, order))
     }
     /// ftw(3)
     fn ftw(path: *const c_char, visit: Visit, descriptors: c_int) -> c_int as real {
@@ -106,24 +94,35 @@ interpose! {
     }
 }
 
-/// What came of asking the C library, unless that found nothing: a link may lead in.
-fn unless_ours(outcome: c_int, ours: impl FnOnce() -> c_int) -> c_int {
-    if outcome.is_failed() && errno() == Errno::ENOENT { ours() } else { outcome }
-}
-
 /// ftw knows fewer kinds.
 fn plain(kind: c_int) -> c_int {
     if kind == DANGLING { NOT_KNOWN } else { kind }
 }
 
+/// Lists a directory of ours. The C library is asked first about what does not lead in by its text: a link may.
+///
 /// # Safety
 ///
-/// As openat and opendir demand.
-unsafe fn opened(dir: c_int, path: *const c_char) -> *mut Dir {
+/// As scandirat demands.
+unsafe fn scanned(
+    dir: c_int,
+    path: *const c_char,
+    list: List,
+    filter: Filter,
+    order: Order,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
+        if !leads_in(dir, path) {
+            let outcome = real();
+            if !outcome.is_failed() || errno() != Errno::ENOENT {
+                return outcome;
+            }
+        }
         let fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-        if fd < 0 { null_mut() } else { fdopendir(fd) }
+        let dir = if fd < 0 { null_mut() } else { fdopendir(fd) };
+        listed(dir, list, filter, order)
     }
 }
 
