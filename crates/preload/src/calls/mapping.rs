@@ -11,6 +11,8 @@ use pvfs_posix::{Process, Reach};
 use pvfs_wire::Errno;
 
 use crate::interpose;
+#[cfg(target_arch = "x86_64")]
+use crate::real::kernel;
 use pvfs_posix::c::answer::set_errno;
 use pvfs_posix::c::memory::room;
 use pvfs_posix::c::state::with;
@@ -32,6 +34,34 @@ interpose! {
         }
         mapped(&real, (at, length), protection, flags, fd, offset)
     }
+}
+
+/// mmap(2) by its number: for whoever has put another function in the place of the C library's, and wants the kernel.
+///
+/// # Safety
+///
+/// As mmap demands.
+#[cfg(target_arch = "x86_64")]
+pub unsafe fn mmap_by_number(
+    at: *mut c_void,
+    length: size_t,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    let real = |at: *mut c_void, length, protection, flags, fd: c_int, offset| {
+        let (protection, flags, fd) = (protection as usize, flags as usize, fd as usize);
+        // SAFETY: the caller's promise.
+        let made = unsafe {
+            kernel(libc::SYS_mmap, at as usize, length, protection, flags, fd, offset as usize)
+        };
+        made as *mut c_void
+    };
+    if fd < 0 || flags & MAP_ANONYMOUS != 0 || !OURS.has(fd) {
+        return real(at, length, protection, flags, fd, offset);
+    }
+    mapped(&real, (at, length), protection, flags, fd, offset)
 }
 
 fn mapped(

@@ -13,7 +13,7 @@ use super::descriptors::{close, close_range, dup, dup2, dup3};
 use super::directories::getdents64;
 use super::execute::{_exit, execve, execveat};
 use super::fcntl::{fcntl, flock, ioctl};
-use super::mapping::mmap;
+use super::mapping::mmap_by_number;
 use super::names::*;
 use super::open::{creat, open, openat};
 use super::sockets::{bind, connect, recvmmsg, recvmsg};
@@ -106,7 +106,7 @@ numbered! {
     SYS_mkdirat => mkdirat(a as _, b as _, c as _),
     SYS_mknod => mknod(a as _, b as _, c as _),
     SYS_mknodat => mknodat(a as _, b as _, c as _, d as _),
-    SYS_mmap => mmap(a as _, b, c as _, d as _, e as _, f as _),
+    SYS_mmap => mmap_by_number(a as _, b, c as _, d as _, e as _, f as _),
     SYS_newfstatat => fstatat(a as _, b as _, c as _, d as _),
     SYS_open => open(a as _, b as _, c as _),
     SYS_openat => openat(a as _, b as _, c as _, d as _),

@@ -203,3 +203,33 @@ int main(void) {
         same(&cluster, "$S/numbers 2>&1; echo ended with $?");
     }
 }
+
+/// As the hooks of memory allocation in communication libraries do it.
+#[test]
+fn functions_of_a_program_that_ask_by_number_in_their_turn() {
+    let cluster = TestCluster::start(2);
+    let source = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int maps, opens;
+void *mmap(void *at, size_t length, int protection, int flags, int fd, off_t offset) { maps++; return (void *)syscall(SYS_mmap, at, length, (long)protection, (long)flags, (long)fd, offset); }
+int open(const char *path, int flags, ...) { opens++; return syscall(SYS_open, path, (long)flags, 0644L); }
+int stat(const char *path, struct stat *s) { return syscall(SYS_newfstatat, (long)AT_FDCWD, path, s, 0L); }
+int main(void) {
+    int f = open("f", O_RDWR | O_CREAT); printf("%d\n", write(f, "mapped", 6) == 6);
+    char *text = mmap(0, 4096, PROT_READ, MAP_PRIVATE, f, 0); puts(text == MAP_FAILED ? "failed" : text);
+    char *bare = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); memset(bare, 1, 1 << 20);
+    printf("%d\n", mmap(0, 4096, PROT_READ, MAP_PRIVATE, 999, 0) == MAP_FAILED);
+    struct stat s; stat("f", &s); printf("%ld, %d maps, %d opens\n", (long)s.st_size, maps, opens);
+}
+"#;
+    if compiled(&cluster, "hooks", source).is_some() {
+        same(&cluster, "$S/hooks 2>&1; echo ended with $?");
+    }
+}
