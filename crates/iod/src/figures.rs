@@ -46,6 +46,8 @@ figures! {
     commits,
     /// Objects handed to processes of this node for reading.
     loans,
+    /// Writes carried out for clients that were killed while they did them themselves.
+    redone_writes,
     /// Objects removed.
     removed_objects,
     /// Errors of the disk, a full one not counted.

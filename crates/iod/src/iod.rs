@@ -163,6 +163,10 @@ impl Service for Iod {
         }
     }
 
+    fn redo(&self, request: Request<'_>) {
+        self.shared.redo(request);
+    }
+
     fn tick(&self) {
         self.shared.commit_if_due();
     }

@@ -14,9 +14,9 @@ use std::time::Duration;
 use pvfs_net::buffer::Pool;
 use pvfs_net::orders::OrderBook;
 use pvfs_net::service::{Peer, Request, Response};
-use pvfs_wire::ops::{Access, DaemonState, Order, OrderKind};
+use pvfs_wire::ops::{Access, DaemonState, Order, OrderKind, Write};
 use pvfs_wire::token::{Capability, KeyRing, Rights};
-use pvfs_wire::{Errno, Handle};
+use pvfs_wire::{Errno, Handle, Operation};
 
 use crate::call::{Call, Pending};
 use crate::capability::{Asker, check_shown};
@@ -148,6 +148,24 @@ impl Shared {
         let call = Call::new(request, connection);
         let outcome = ops::dispatch(self, &call);
         self.go_on(call.into_pending(now), outcome);
+    }
+
+    /// Writes what a client was killed in the middle of writing, so that it is written as a whole. At once, also where
+    /// that may have to wait: what the client's next connection asks for must find it done.
+    pub fn redo(&self, request: Request<'_>) {
+        let Some(connection) = self.connections.get(request.peer.connection) else { return };
+        let call = Call::new(request, connection);
+        if call.operation() != Write::CODE || !call.shares_node() {
+            return;
+        }
+        self.figures.redone_writes.one();
+        let outcome = match ops::dispatch(self, &call) {
+            Ok(Next::Work { work, .. }) => work(self, call.connection()),
+            outcome => outcome,
+        };
+        if let Err(error) = outcome {
+            tracing::warn!(%error, "what a client was killed in the middle of writing stays half written");
+        }
     }
 
     /// Does a job; it may block.

@@ -25,7 +25,7 @@ use pvfs_wire::token::Credential;
 use pvfs_wire::{Bytes, Effect, Errno, Header, OK, Operation, Sequence, VERSION, Wire};
 
 use crate::endpoint::Endpoint;
-use crate::lane::{Incoming, Lane, LaneError, LaneId, Outgoing};
+use crate::lane::{Incoming, Lane, LaneError, LaneId, LentRange, Outgoing};
 use crate::pipe::Together;
 use crate::runtime::{Instant, Runtime, before, sleep_until};
 use pool::{Lanes, Lease, Mover};
@@ -107,6 +107,8 @@ pub struct Data<'a, 'b> {
     pub out: &'a [&'a [u8]],
     /// Receives the reply's.
     pub into: &'a mut [&'b mut [u8]],
+    /// Where what is to be written may be written without asking.
+    pub lent: Option<LentRange<'a>>,
 }
 
 /// What came of a transfer.
@@ -233,6 +235,11 @@ impl<R: Runtime> Server<R> {
         self.generation.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing that was given up can still happen there; if so, the next call waits until it cannot.
+    pub fn is_whole(&self) -> bool {
+        self.lock().is_whole()
+    }
+
     /// Closes all idle lanes; those in use close when their calls end in error or are given back.
     pub fn disconnect(&self) {
         let mut lanes = self.lock();
@@ -338,7 +345,7 @@ impl<R: Runtime> Caller<R> {
         Pipelined { patience, together }: Pipelined,
     ) -> Result<Moved<O::Reply>, CallError> {
         let call = Call::new::<O>(server, principal, Sequence::default(), patience);
-        let together = data.fits_a_pipe().then_some(together);
+        let together = (data.lent.is_none() && data.fits_a_pipe()).then_some(together);
         let (reply_bytes, mover) = (REPLY_BYTES_WITH_DATA, Mover::Queue);
         let call = Call { reply_bytes, mover, shown: Some(shown), together, ..call };
         self.transfer_by(&call, make, data).await
@@ -468,8 +475,11 @@ impl<R: Runtime> Caller<R> {
             lease.healthy = true;
         }
         let session = introduced?;
-        let token =
-            call.shown.and_then(|shown| lane.show(shown.number, shown.version, &shown.token));
+        let token = call.shown.and_then(|shown| match data.lent {
+            // It may be that the daemon is never sent this request.
+            Some(_) => Some(shown.token.clone()),
+            None => lane.show(shown.number, shown.version, &shown.token),
+        });
         let body = build(token);
         let header = Header {
             session,
@@ -479,7 +489,8 @@ impl<R: Runtime> Caller<R> {
             ..Header::request(call.operation, 0)
         };
         let data_checksum = self.data_checksum;
-        let outgoing = Outgoing { header, body: &body, data: data.out, data_checksum };
+        let lent = data.lent;
+        let outgoing = Outgoing { header, body: &body, data: data.out, data_checksum, lent };
         let exchange = lane.exchange(&self.runtime, &outgoing, call.reply_bytes, data.into);
         let incoming = exchange.await.map_err(Trouble::Lane)?;
         if incoming.header.status == Errno::ENOKEY {

@@ -8,12 +8,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use pvfs_wire::token::Session;
-use pvfs_wire::{DecodeError, Errno, Header};
+use pvfs_wire::{DecodeError, Errno, Header, Kind};
 
 use crate::buffer::Pool;
 use crate::gate::{Fault, Gate, Now, Verdict};
 use crate::runtime::Instant;
-use crate::service::{ConnectionId, Desk, Request, Response, Storage, Ticket};
+use crate::service::{ConnectionId, Desk, Request, Response, Service, Storage, Ticket};
 use crate::stream::Stream;
 use crate::tray::SharedTray;
 use input::{Frame, Input, Received};
@@ -215,6 +215,24 @@ impl<S: Stream> Connection<S> {
         }
     }
 
+    /// Has the service do what a client of this node was killed in the middle of.
+    pub fn redo_left(&mut self, service: &dyn Service, desk: &Arc<dyn Desk>, now: Now) {
+        let Some(tray) = self.tray.clone() else { return };
+        let Some(message) = tray.take_left(now.instant) else { return };
+        let Some((header, body)) = read_left(&message, tray.room()) else { return };
+        let Verdict::Serve(session) = self.gate.pass_left(&header, now) else { return };
+        let Some(peer) = self.gate.peer() else { return };
+        service.redo(Request {
+            peer,
+            session: session.as_ref(),
+            header,
+            body,
+            data: tray.data(header.data_bytes as usize),
+            storage: Storage::Tray(&tray),
+            ticket: Ticket::new(self.id, header, desk.clone()),
+        });
+    }
+
     /// The tray that a message's data are on, if they are on one; the error when there is no such.
     fn tray_of(&self, header: &Header) -> Result<Option<Arc<SharedTray>>, ()> {
         if !header.shared_data {
@@ -311,6 +329,16 @@ impl<S: Stream> Connection<S> {
     pub fn shutdown(&mut self) {
         self.stream.shutdown();
     }
+}
+
+/// The request in a redo record, if it is one whose data are on the tray.
+fn read_left(message: &[u8], room: usize) -> Option<(Header, &[u8])> {
+    let (header, body) = message.split_first_chunk()?;
+    let header = Header::decode(header).ok()?;
+    header.check_body(body).ok()?;
+    let is_whole = header.kind == Kind::Request && header.body_bytes as usize == body.len();
+    let is_there = header.shared_data && header.data_bytes as usize <= room;
+    (is_whole && is_there).then_some((header, body))
 }
 
 /// The reply expected from a connection that has not had any.

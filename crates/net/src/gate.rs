@@ -338,6 +338,15 @@ impl Gate {
         }
     }
 
+    /// What is to be done with a request that a peer has left when its connection ended. Not what was answered.
+    pub fn pass_left(&mut self, header: &Header, now: Now) -> Verdict {
+        let is_answered = header.tag <= self.tag_last && self.outstanding.requests == 0;
+        match &self.stage {
+            Stage::Open(_) if !is_answered => self.request(header, now),
+            _ => Verdict::Drop,
+        }
+    }
+
     /// Counts a bad token that the service found; whether the origin is locked out now.
     pub fn offence(&self, now: Now) -> bool {
         self.doorman.offence(self.origin, now)

@@ -8,10 +8,11 @@ use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
 
 use pvfs_wire::header::{checksum, checksum_pieces};
-use pvfs_wire::ops::{Auth, Hello, Lend, Welcome};
+use pvfs_wire::ops::{Auth, Hello, Lend, Welcome, Written};
 use pvfs_wire::token::{Code, Credential, client_proof, same_code, server_proof};
 use pvfs_wire::{Bytes, DecodeError, Errno, HEADER_BYTES, Header, OK, Operation, Wire};
 
+use crate::loan::Loan;
 use crate::runtime::{Interest, Runtime, ready};
 use crate::stream::Stream;
 use crate::tray::Tray;
@@ -29,6 +30,8 @@ pub struct Lane<S> {
     files: Vec<OwnedFd>,
     /// Where data go that need not be sent; made when first of use.
     tray: Option<Tray>,
+    /// Whether the request under way was left on the tray for the daemon.
+    is_left: bool,
 }
 
 /// Which of the client's connections this is, for the daemon to tell stale ones.
@@ -67,6 +70,17 @@ pub struct Outgoing<'a> {
     pub data: &'a [&'a [u8]],
     /// Whether the data is protected by a checksum.
     pub data_checksum: bool,
+    /// Where the data may be written without asking.
+    pub lent: Option<LentRange<'a>>,
+}
+
+/// The range of an object on loan that a request writes.
+#[derive(Clone, Copy, Debug)]
+pub struct LentRange<'a> {
+    /// The object.
+    pub loan: &'a Loan,
+    /// Where the range begins.
+    pub local: u64,
 }
 
 /// A reply that arrived; its data is already where it belongs.
@@ -104,6 +118,7 @@ impl<S: Stream> Lane<S> {
             lends: false,
             files: Vec::new(),
             tray: None,
+            is_left: false,
         };
         ready(runtime, &lane.stream, Interest::Writable).await;
         lane.welcome = lane.ask(runtime, hello).await?;
@@ -170,8 +185,13 @@ impl<S: Stream> Lane<S> {
     ) -> Result<Incoming, LaneError> {
         self.tag += 1;
         self.lends = outgoing.header.operation == Lend::CODE;
+        if let Some(local_size) = self.write_lent(runtime, outgoing) {
+            self.take_back()?;
+            return Ok(self.written(outgoing, local_size));
+        }
         self.send(runtime, outgoing).await?;
         let incoming = self.receive(runtime, reply_body_bytes, into).await?;
+        self.take_back()?;
         if incoming.header.tag != self.tag || incoming.header.operation != outgoing.header.operation
         {
             return Err(DecodeError::Value.into());
@@ -186,11 +206,59 @@ impl<S: Stream> Lane<S> {
     ) -> Result<O::Reply, LaneError> {
         let body = request.to_bytes();
         let header = Header::request(O::CODE, 0);
-        let outgoing = Outgoing { header, body: &body, data: &[], data_checksum: false };
+        let outgoing =
+            Outgoing { header, body: &body, data: &[], data_checksum: false, lent: None };
         let incoming = self.exchange(runtime, &outgoing, 0, &mut []).await?;
         match incoming.header.status {
             OK => Ok(O::Reply::from_bytes(&incoming.body)?),
             status => Err(LaneError::Refused(status)),
+        }
+    }
+
+    /// Writes the data of a request to the object itself, where it is on loan, and returns the object's size. The request
+    /// is left on the tray meanwhile: a daemon whose client is killed in the middle of it carries it out. `None` when the
+    /// request has to be sent; it stays there until the reply, for part of it may have been done.
+    fn write_lent<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        outgoing: &Outgoing<'_>,
+    ) -> Option<u64> {
+        let LentRange { loan, local } = outgoing.lent?;
+        let bytes = outgoing.data.iter().map(|piece| piece.len()).sum();
+        // A daemon that does not have the tray yet would not find the request there.
+        let tray = self.tray.as_mut().filter(|tray| tray.file().is_none())?;
+        let (now, is_good) = (runtime.now(), Tray::holds(bytes));
+        if !is_good || !loan.is_good(now) {
+            return None;
+        }
+        tray.put(outgoing.data);
+        let header = Header { shared_data: true, ..finished(outgoing, self.tag, false) };
+        self.is_left = tray.leave(now, &header.encode(), outgoing.body);
+        if !self.is_left {
+            return None;
+        }
+        let local_size = loan.write_whole(local, tray.data(bytes), now)?;
+        // This process may have been stopped in the middle.
+        loan.is_good(runtime.now()).then_some(local_size)
+    }
+
+    /// The request is done; nobody need do it again.
+    fn take_back(&mut self) -> Result<(), LaneError> {
+        let is_ours = match &mut self.tray {
+            Some(tray) if std::mem::take(&mut self.is_left) => tray.take_back(),
+            _ => true,
+        };
+        // The connection has ended, and the daemon takes us for dead. What is to come waits until it is done with that.
+        is_ours.then_some(()).ok_or_else(|| io::Error::from(ErrorKind::ConnectionAborted).into())
+    }
+
+    /// What the daemon would have answered.
+    fn written(&self, outgoing: &Outgoing<'_>, local_size: u64) -> Incoming {
+        Incoming {
+            header: outgoing.header.reply(OK),
+            body: Written { local_size }.to_bytes(),
+            boot: outgoing.lent.map_or(self.welcome.boot, |lent| lent.loan.boot),
+            files: Vec::new(),
         }
     }
 
@@ -200,7 +268,7 @@ impl<S: Stream> Lane<S> {
         outgoing: &Outgoing<'_>,
     ) -> Result<(), LaneError> {
         let protect = outgoing.data_checksum && !self.stream.is_local();
-        let shared_data = self.put_on_tray(outgoing.data);
+        let shared_data = self.put_on_tray(outgoing.data, outgoing.lent.is_some());
         let header = Header { shared_data, ..finished(outgoing, self.tag, protect) }.encode();
         let mut pieces = vec![&header[..], outgoing.body];
         if shared_data {
@@ -225,10 +293,12 @@ impl<S: Stream> Lane<S> {
         }
     }
 
-    /// Whether the data are where the daemon sees them, so that they need not be sent.
-    fn put_on_tray(&mut self, data: &[&[u8]]) -> bool {
+    /// Whether the data are where the daemon sees them, so that they need not be sent. `is_lent` when it should have the
+    /// tray even if they are short.
+    fn put_on_tray(&mut self, data: &[&[u8]], is_lent: bool) -> bool {
         let bytes = data.iter().map(|piece| piece.len()).sum();
-        if !Tray::suits(bytes) || !self.stream.carries_files() {
+        let suits = Tray::suits(bytes) || is_lent && Tray::holds(bytes);
+        if !suits || !self.stream.carries_files() {
             return false;
         }
         if self.tray.is_none() {

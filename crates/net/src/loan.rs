@@ -10,8 +10,9 @@
 //! What is not in memory, and everything while a word has changed or the time of the loan is over, is asked of
 //! the daemon as usual. So a read by loan never waits, and a daemon that takes a loan back is obeyed at once.
 //!
-//! Written is what lies within one page: the kernel does that as a whole, also for a process that is killed meanwhile.
-//! When a word has changed after a write it may or may not be there; the daemon is asked to write it again.
+//! What lies within one page is written just so: the kernel does that as a whole, also for a process that is killed meanwhile.
+//! For anything longer the daemon is left the request first ([`crate::tray`]), and carries it out for who is killed in the
+//! middle. When a word has changed after a write it may or may not be there; the daemon is asked to write it again.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
@@ -141,6 +142,17 @@ impl Loan {
         };
         let written = written.ok()?;
         (written == bytes && self.is_good(now)).then_some(())
+    }
+
+    /// Writes all of this at `local`, which the daemon does again should this process be killed meanwhile; the caller has
+    /// seen to that. Returns the object's size. `None` as of [`Self::write`].
+    pub fn write_whole(&self, local: u64, from: &[u8], now: Instant) -> Option<u64> {
+        if !self.is_usable(now) {
+            return None;
+        }
+        let written = rustix::io::pwrite(&self.file.file, from, local).ok()?;
+        let local_size = self.file.size()?;
+        (written == from.len()).then_some(local_size)
     }
 
     /// Reads ranges of the object, one after the other, into memory of the same length in all; what is beyond the end

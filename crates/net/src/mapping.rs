@@ -29,12 +29,21 @@ impl Mapping {
 
     /// Somebody else's file, to be read; EINVAL when it could shrink, or has more than `bytes_max` bytes.
     pub fn read_only(file: impl AsFd, bytes_max: usize) -> io::Result<Self> {
+        Self::of_another(file, bytes_max, ProtFlags::READ)
+    }
+
+    /// The like, to be written too.
+    pub fn shared(file: impl AsFd, bytes_max: usize) -> io::Result<Self> {
+        Self::of_another(file, bytes_max, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn of_another(file: impl AsFd, bytes_max: usize, protection: ProtFlags) -> io::Result<Self> {
         let sealed = fcntl_get_seals(&file)?.contains(SEALS);
         let bytes = usize::try_from(fstat(&file)?.st_size).unwrap_or(0);
         if !sealed || bytes == 0 || bytes > bytes_max {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        Self::new(file, bytes, ProtFlags::READ)
+        Self::new(file, bytes, protection)
     }
 
     /// Part of a file, to be read; it begins at a page, and may reach beyond the end of the file, where

@@ -271,6 +271,10 @@ pub trait Service: Send + Sync + 'static {
     /// Serves the requests of one round. Those whose tickets are not used are answered EIO.
     fn serve(&self, round: Vec<Request<'_>>);
 
+    /// Carries out the write of a client of this node that was killed while it did it itself ([`crate::tray`]), before
+    /// this returns: [`Self::departed`] comes next. There is nobody to answer.
+    fn redo(&self, _request: Request<'_>) {}
+
     /// Called about ten times a second by one reactor, for leases and other clocks.
     fn tick(&self);
 }

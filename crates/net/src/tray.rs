@@ -12,13 +12,27 @@
 //!
 //! A lane carries one exchange at a time, so its tray carries one request's data at a time. An exchange that was given
 //! up takes its lane with it, and the tray with that: what a daemon may still be reading is never used again.
+//!
+//! A client that writes to an object on loan itself leaves the whole request on its tray meanwhile, in the page behind
+//! the data: the *redo record*. When its connection ends before it has taken that back, it was killed in the middle, and the
+//! daemon does what the request says.
+//!
+//! ```text
+//!   record   state   u32   0 none, 1 left, 2 taken by the daemon
+//!            bytes   u32   of header and body
+//!            since   u64   monotonic clock of the node, nanoseconds
+//!            header, body  as they would have been sent
+//! ```
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use rustix::fs::SealFlags;
 
 use crate::mapping::Mapping;
+use crate::runtime::Instant;
 
 /// The client's side.
 #[derive(Debug)]
@@ -43,24 +57,49 @@ impl Tray {
 
     /// Whether so much data is better put on a tray than sent.
     pub fn suits(bytes: usize) -> bool {
-        (SUITED_BYTES_MIN..=TRAY_BYTES).contains(&bytes)
+        bytes >= SUITED_BYTES_MIN && Self::holds(bytes)
     }
 
-    /// Puts the pieces down one after the other; together they must suit.
-    #[allow(unsafe_code)]
+    /// Whether so much data fits.
+    pub fn holds(bytes: usize) -> bool {
+        bytes <= DATA_BYTES
+    }
+
+    /// Puts the pieces down one after the other; together they must fit.
     pub fn put(&mut self, pieces: &[&[u8]]) {
-        // SAFETY: so many bytes are mapped for writing as long as `self` lives, and no other reference to them
-        // exists in this process. The daemon only looks, and only between a request and its reply, while no
-        // reference exists here.
-        let memory = unsafe {
-            std::slice::from_raw_parts_mut(self.memory.start().as_ptr(), self.memory.bytes())
-        };
-        let mut rest = memory;
+        let mut rest = self.bytes_mut(0..DATA_BYTES);
         for piece in pieces {
             let (room, others) = rest.split_at_mut(piece.len());
             room.copy_from_slice(piece);
             rest = others;
         }
+    }
+
+    /// What was put down, so many bytes of it.
+    pub fn data(&self, bytes: usize) -> &[u8] {
+        data(&self.memory, bytes)
+    }
+
+    /// Leaves the request that writes what was put down: from now on, should this process end, the daemon carries it out.
+    /// False when it is too long for that.
+    pub fn leave(&mut self, now: Instant, header: &[u8], body: &[u8]) -> bool {
+        let bytes = header.len() + body.len();
+        if bytes > MESSAGE_BYTES_MAX {
+            return false;
+        }
+        let message = self.bytes_mut(MESSAGE..MESSAGE + bytes);
+        message[..header.len()].copy_from_slice(header);
+        message[header.len()..].copy_from_slice(body);
+        self.bytes_mut(LENGTH..SINCE).copy_from_slice(&(bytes as u32).to_le_bytes());
+        self.bytes_mut(SINCE..MESSAGE).copy_from_slice(&now.0.to_le_bytes());
+        state(&self.memory).store(LEFT, Ordering::SeqCst);
+        true
+    }
+
+    /// Takes the request back. False when the daemon has taken it: it thinks that this process has ended.
+    pub fn take_back(&mut self) -> bool {
+        let state = state(&self.memory);
+        state.compare_exchange(LEFT, NONE, Ordering::SeqCst, Ordering::SeqCst) != Err(TAKEN)
     }
 
     /// The file that the daemon has not been given yet.
@@ -72,33 +111,98 @@ impl Tray {
     pub fn handed_over(&mut self) {
         self.file = None;
     }
+
+    #[allow(unsafe_code)]
+    fn bytes_mut(&mut self, range: std::ops::Range<usize>) -> &mut [u8] {
+        // SAFETY: all of it is mapped for writing as long as `self` lives, and no other reference to it
+        // exists in this process. The daemon only looks, at data between a request and its reply, and at a record
+        // that was left, while no reference exists here.
+        let memory = unsafe {
+            std::slice::from_raw_parts_mut(self.memory.start().as_ptr(), self.memory.bytes())
+        };
+        &mut memory[range]
+    }
 }
 
 impl SharedTray {
     /// The tray in this file; an error where it is none.
     pub fn map(file: &OwnedFd) -> io::Result<Self> {
-        Ok(Self { memory: Mapping::read_only(file, TRAY_BYTES)? })
+        let memory = Mapping::shared(file, TRAY_BYTES)?;
+        let is_whole = memory.bytes() == TRAY_BYTES;
+        is_whole.then_some(Self { memory }).ok_or_else(|| io::ErrorKind::InvalidInput.into())
     }
 
-    /// How much it can hold.
+    /// How much data it can hold.
     pub fn room(&self) -> usize {
-        self.memory.bytes()
+        DATA_BYTES
     }
 
     /// Its first bytes, at most [`Self::room`] of them. A client that breaks the rules may change them at any time:
     /// good for writing its own data to its own file, not for deciding anything.
-    #[allow(unsafe_code)]
     pub fn data(&self, bytes: usize) -> &[u8] {
-        assert!(bytes <= self.memory.bytes(), "checked when the request was admitted");
-        // SAFETY: so many bytes are mapped as long as `self` lives, and the seals keep the file from shrinking. Nobody
-        // changes them before the reply, unless to spoil its own data: they are handed to the kernel and to copies of
-        // bytes, none of which goes wrong by reading one value or another.
-        unsafe { std::slice::from_raw_parts(self.memory.start().as_ptr(), bytes) }
+        data(&self.memory, bytes)
+    }
+
+    /// The header and body of a request that was left, for a client that has ended. Once; and not when it was left so long
+    /// ago that others may have gone by its not being done: its loan is over then.
+    pub fn take_left(&self, now: Instant) -> Option<Vec<u8>> {
+        let state = state(&self.memory);
+        state.compare_exchange(LEFT, TAKEN, Ordering::SeqCst, Ordering::SeqCst).ok()?;
+        let record = self.record();
+        let field = |range: std::ops::Range<usize>| {
+            record[range.start - RECORD..range.end - RECORD].to_vec()
+        };
+        let bytes = u32::from_le_bytes(field(LENGTH..SINCE).try_into().expect("4 bytes")) as usize;
+        let since = u64::from_le_bytes(field(SINCE..MESSAGE).try_into().expect("8 bytes"));
+        let is_late = Instant(since).until(now) > LEFT_TIME_MAX;
+        (bytes <= MESSAGE_BYTES_MAX && !is_late).then(|| field(MESSAGE..MESSAGE + bytes))
+    }
+
+    #[allow(unsafe_code)]
+    fn record(&self) -> &[u8] {
+        // SAFETY: as for `data`; what is read is checked as if it had been sent, after it was copied.
+        unsafe {
+            std::slice::from_raw_parts(self.memory.start().as_ptr().add(RECORD), RECORD_BYTES)
+        }
     }
 }
 
+#[allow(unsafe_code)]
+fn data(memory: &Mapping, bytes: usize) -> &[u8] {
+    assert!(bytes <= DATA_BYTES, "checked when the request was admitted");
+    // SAFETY: so many bytes are mapped as long as `memory` lives, and the seals keep the file from shrinking. Nobody
+    // changes them before the reply, unless to spoil its own data: they are handed to the kernel and to copies of
+    // bytes, none of which goes wrong by reading one value or another.
+    unsafe { std::slice::from_raw_parts(memory.start().as_ptr(), bytes) }
+}
+
+/// Whose turn it is with the record.
+#[allow(unsafe_code)]
+fn state(memory: &Mapping) -> &AtomicU32 {
+    // SAFETY: the record is mapped, page-aligned, as long as `memory` lives, and both processes touch this word
+    // of it as an atomic only.
+    unsafe { memory.start().add(RECORD).cast().as_ref() }
+}
+
 /// As much as a client asks of an iod in one request.
-const TRAY_BYTES: usize = 1 << 20;
+const DATA_BYTES: usize = 1 << 20;
+
+/// The redo record, behind the data, and the places of its fields.
+const RECORD: usize = DATA_BYTES;
+const RECORD_BYTES: usize = 4096;
+const LENGTH: usize = RECORD + 4;
+const SINCE: usize = RECORD + 8;
+const MESSAGE: usize = RECORD + 16;
+const MESSAGE_BYTES_MAX: usize = RECORD_BYTES - 16;
+
+const TRAY_BYTES: usize = DATA_BYTES + RECORD_BYTES;
+
+const NONE: u32 = 0;
+const LEFT: u32 = 1;
+const TAKEN: u32 = 2;
+
+/// Who was stopped in the middle for longer than that, and then killed, has not written: as long as a lease.
+const LEFT_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Below, the socket is as fast.
 const SUITED_BYTES_MIN: usize = 16 << 10;
@@ -116,5 +220,32 @@ mod tests {
         tray.handed_over();
         tray.put(&[b"more"]);
         assert_eq!(shared.data(7), b"moretwo");
+    }
+
+    #[test]
+    fn a_request_that_was_left_is_taken_by_one_side_only() {
+        let mut tray = Tray::new().unwrap();
+        let shared = SharedTray::map(tray.file().unwrap()).unwrap();
+        let now = Instant(5_000_000_000);
+        assert_eq!(shared.take_left(now), None, "nothing was left");
+        assert!(tray.leave(now, b"header", b"body"));
+        assert!(tray.take_back());
+        assert_eq!(shared.take_left(now), None, "it was taken back");
+        assert!(tray.take_back(), "there is nothing any more that could be gone");
+        assert!(tray.leave(now, b"header", b"longer body"));
+        assert_eq!(shared.take_left(now.after(LEFT_TIME_MAX)), Some(b"headerlonger body".to_vec()));
+        assert_eq!(shared.take_left(now), None, "it is taken once");
+        assert!(!tray.take_back());
+    }
+
+    #[test]
+    fn a_request_is_not_taken_late_nor_left_when_too_long() {
+        let mut tray = Tray::new().unwrap();
+        let shared = SharedTray::map(tray.file().unwrap()).unwrap();
+        let late = Instant(1).after(LEFT_TIME_MAX);
+        assert!(!tray.leave(Instant(0), b"header", &[0; MESSAGE_BYTES_MAX - 5]));
+        assert_eq!(shared.take_left(Instant(0)), None);
+        assert!(tray.leave(Instant(0), b"header", &[7; MESSAGE_BYTES_MAX - 6]));
+        assert_eq!(shared.take_left(late), None);
     }
 }

@@ -151,7 +151,7 @@ fn data_goes_from_and_to_the_callers_pieces_and_a_capability_is_shown_once() {
         let regions = regions.clone();
         let make = |access| Write { access, slot: 0, regions: regions.clone(), sync: false };
         let pieces = [&content[..100], &content[100..]];
-        let mut data = Data { out: &pieces, into: &mut [] };
+        let mut data = Data { out: &pieces, ..Data::default() };
         let call = caller.transfer(&server, &principal, &shown, make, &mut data, PATIENT);
         assert_eq!(block_on(call).unwrap().reply.local_size, bytes as u64);
     }
@@ -159,7 +159,7 @@ fn data_goes_from_and_to_the_callers_pieces_and_a_capability_is_shown_once() {
     let (left, right) = buffer.split_at_mut(12_345);
     let make = |access| Read { access, slot: 0, regions: regions.clone() };
     let mut into = [left, right];
-    let mut data = Data { out: &[], into: &mut into };
+    let mut data = Data { into: &mut into, ..Data::default() };
     let call = caller.transfer(&server, &principal, &shown, make, &mut data, PATIENT);
     let moved = block_on(call).unwrap();
     assert_eq!((moved.reply.local_size, moved.bytes), (9, bytes));
@@ -243,7 +243,7 @@ fn exchanges_that_share_a_pipe_end_whichever_of_them_are_given_up() {
         let regions = Regions::contiguous(0, bytes).unwrap();
         let make = |access| Read { access, slot: 0, regions: regions.clone() };
         let mut pieces = [&mut buffer[..]];
-        let data = &mut Data { out: &[], into: &mut pieces };
+        let data = &mut Data { into: &mut pieces, ..Data::default() };
         let moved = caller.transfer_pipelined(&server, &principal, &shown, make, data, how);
         moved.await.map(|moved| moved.bytes as u64)
     };

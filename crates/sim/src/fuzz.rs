@@ -331,7 +331,7 @@ async fn ask_all(
     for ((code, (body, data)), count) in script.iter().zip(1..) {
         let sequence = pvfs_wire::Sequence { slot: 0, count };
         let header = Header { session, sequence, ..Header::request(*code, 0) };
-        let outgoing = Outgoing { header, body, data: &[data], data_checksum: true };
+        let outgoing = Outgoing { header, body, data: &[data], data_checksum: true, lent: None };
         // Only a read is answered with data.
         let mut pieces = [&mut into[..]];
         let pieces = if *code == Read::CODE { &mut pieces[..] } else { &mut [] };

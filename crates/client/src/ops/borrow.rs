@@ -74,16 +74,24 @@ impl<R: Runtime> User<R> {
         from: &[&[u8]],
         begun: Instant,
     ) -> Option<()> {
-        let runtime = self.filesystem.runtime();
-        let written = loan.write(place.local, from, begun);
+        // What was given up and can still land would land on top of this.
+        let iod = self.filesystem.iod_of(&file.placement, place.slot).ok()?;
+        let written = iod.is_whole().then(|| loan.write(place.local, from, begun))?;
         // This process may have been stopped in the middle.
-        let done = runtime.now_about();
-        if begun.until(done) > SLOW {
-            file.loans().rest(place.slot, LoanFor::Writing, done);
-        }
+        let done = self.rest_if_slow(file, place.slot, begun);
         written.filter(|()| done < loan.until)?;
         file.unsynced().wrote(place.slot, loan.boot, false);
         Some(())
+    }
+
+    /// After a write that had to wait its iod is asked for the next ones, which has the threads for that. Returns what
+    /// time it is.
+    pub(super) fn rest_if_slow(&self, file: &OpenFile, slot: u32, begun: Instant) -> Instant {
+        let done = self.filesystem.runtime().now_about();
+        if begun.until(done) > SLOW {
+            file.loans().rest(slot, LoanFor::Writing, done);
+        }
+        done
     }
 
     /// Reads a share from the object itself; `None` when the iod has to be asked after all.
@@ -164,7 +172,7 @@ impl<R: Runtime> User<R> {
 /// Longer reads are in several strips mostly, and take the longer way without harm.
 const STRIP_BYTES_MAX: u64 = 64 << 10;
 
-/// A write of a page that took so long had to wait.
+/// A write that took so long had to wait.
 const SLOW: Duration = Duration::from_millis(10);
 
 /// An access that is done already waits this long, once, to make the next ones faster.

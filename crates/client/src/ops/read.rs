@@ -121,7 +121,7 @@ impl<R: Runtime> User<R> {
                 iod,
                 &file.shown(),
                 |access| Read { access, slot, regions: regions.clone() },
-                &mut Data { out: &[], into: &mut share.pieces },
+                &mut Data { into: &mut share.pieces, ..Data::default() },
             )
             .await?;
         let (local_size, short) = (moved.reply.local_size, moved.bytes < wanted);

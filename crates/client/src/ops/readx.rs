@@ -122,7 +122,7 @@ impl<R: Runtime> User<R> {
                 iod,
                 &file.shown(),
                 |access| Read { access, slot, regions: regions.clone() },
-                &mut Data { out: &[], into: pieces },
+                &mut Data { into: pieces, ..Data::default() },
             )
             .await?;
         super::read::zero_after(pieces, moved.bytes);

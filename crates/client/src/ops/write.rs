@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use pvfs_layout::{Distribution, Place};
 use pvfs_net::call::Data;
+use pvfs_net::lane::LentRange;
 use pvfs_net::loan::is_in_one_page;
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Errno;
@@ -127,14 +128,16 @@ impl<R: Runtime> User<R> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let local = file.placement.dist.local_range(slot, window.clone());
         let bytes = local.end - local.start;
-        let advice = match !sync && is_in_one_page(local.start, bytes as usize) {
-            true => self.advise(file, iod, slot, LoanFor::Writing, bytes),
-            false => Advice::Ask,
+        let advice = match sync {
+            true => Advice::Ask,
+            false => self.advise(file, iod, slot, LoanFor::Writing, bytes),
         };
+        let (begun, mut lent) = (self.filesystem.runtime().now(), None);
         if let Advice::Borrowed(loan) = &advice {
-            let (place, now) =
-                (Place { slot, local: local.start }, self.filesystem.runtime().now());
-            if self.write_lent(file, loan, place, &share.pieces, now).is_some() {
+            let place = Place { slot, local: local.start };
+            if !is_in_one_page(local.start, bytes as usize) {
+                lent = Some(LentRange { loan, local: local.start });
+            } else if self.write_lent(file, loan, place, &share.pieces, begun).is_some() {
                 return Ok(());
             }
         }
@@ -144,9 +147,12 @@ impl<R: Runtime> User<R> {
                 iod,
                 &file.shown(),
                 |access| Write { access, slot, regions: regions.clone(), sync },
-                &mut Data { out: &share.pieces, into: &mut [] },
+                &mut Data { out: &share.pieces, lent, ..Data::default() },
             )
             .await?;
+        if lent.is_some() {
+            self.rest_if_slow(file, slot, begun);
+        }
         file.unsynced().wrote(slot, moved.boot, sync);
         if let Advice::Borrow = advice {
             self.borrow(file, slot, iod, LoanFor::Writing).await;

@@ -103,7 +103,7 @@ impl<R: Runtime> User<R> {
                 iod,
                 &file.shown(),
                 |access| Write { access, slot, regions: share.regions.clone(), sync },
-                &mut Data { out, into: &mut [] },
+                &mut Data { out, ..Data::default() },
             )
             .await?;
         file.unsynced().wrote(slot, moved.boot, sync);

@@ -318,7 +318,8 @@ async fn write(
     let body = number.to_le_bytes();
     let data = vec![number as u8; (number * 7919 % 200_000) as usize];
     let header = Header { session, ..Header::request(0x0300, 0) };
-    let outgoing = Outgoing { header, body: &body, data: &[&data], data_checksum: true };
+    let outgoing =
+        Outgoing { header, body: &body, data: &[&data], data_checksum: true, lent: None };
     let incoming = lane.exchange(runtime, &outgoing, 0, &mut []).await?;
     assert_eq!((incoming.header.status, &incoming.body[..]), (OK, &body[..]));
     Ok(())

@@ -137,8 +137,8 @@ impl<S: Stream + 'static> Board<S> {
                 self.ready.push(id);
             }
             Ok(Received::Nothing) => {}
-            Ok(Received::End) => self.close(id, Departure::Closed),
-            Err(_) => self.close(id, Departure::Broken),
+            Ok(Received::End) => self.end(id, Departure::Closed, now),
+            Err(_) => self.end(id, Departure::Broken, now),
         }
         true
     }
@@ -151,10 +151,19 @@ impl<S: Stream + 'static> Board<S> {
 
     /// The stream says that both directions are over, which is not heard by receiving while a
     /// connection is not received from.
-    pub fn hang_up(&mut self, id: ConnectionId) {
+    pub fn hang_up(&mut self, id: ConnectionId, now: Now) {
         if self.connection(id).is_some_and(|connection| !connection.wants_to_receive()) {
-            self.close(id, Departure::Broken);
+            self.end(id, Departure::Broken, now);
         }
+    }
+
+    /// The other end has ended it, in the middle of a write perhaps.
+    fn end(&mut self, id: ConnectionId, how: Departure, now: Now) {
+        let (service, desk) = (self.house.service.clone(), self.desk.clone());
+        if let Some(connection) = self.connection_mut(id) {
+            connection.redo_left(&*service, &desk, now);
+        }
+        self.close(id, how);
     }
 
     /// Notes that a connection can be sent to, or must be looked at.

@@ -140,7 +140,7 @@ impl Reactor {
             self.board.touch(id);
         }
         if flags.intersects(EventFlags::HUP | EventFlags::ERR) {
-            self.board.hang_up(id);
+            self.board.hang_up(id, now);
         }
         if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             self.receive(id, now);

@@ -1,7 +1,9 @@
 //! A minimal blocking client that can also misbehave.
 
 use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::TcpStream;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -10,10 +12,11 @@ use pvfs_wire::header::checksum;
 use pvfs_wire::ops::{Auth, Authed, Hello, Welcome};
 use pvfs_wire::token::{Credential, client_proof, same_code, server_proof};
 use pvfs_wire::{Errno, HEADER_BYTES, Header, OK, Operation, VERSION, Wire};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 /// Both kinds of blocking streams.
-pub trait Transport: Read + Write + Send {}
-impl<T: Read + Write + Send> Transport for T {}
+pub trait Transport: Read + Write + Send + AsFd {}
+impl<T: Read + Write + Send + AsFd> Transport for T {}
 
 pub struct Client {
     pub transport: Box<dyn Transport>,
@@ -120,6 +123,18 @@ impl Client {
     pub fn send(&mut self, operation: u16, body: &[u8], data: &[u8]) {
         let frame = self.frame(operation, body, data);
         self.transport.write_all(&frame).unwrap();
+    }
+
+    /// Sends bytes with a descriptor.
+    pub fn send_with(&mut self, bytes: &[u8], file: &OwnedFd) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        let files = [file.as_fd()];
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&files)));
+        let pieces = [io::IoSlice::new(bytes)];
+        let sent =
+            sendmsg(self.transport.as_fd(), &pieces, &mut ancillary, SendFlags::empty()).unwrap();
+        assert_eq!(sent, bytes.len());
     }
 
     pub fn receive(&mut self) -> io::Result<Reply> {

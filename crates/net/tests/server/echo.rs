@@ -34,6 +34,7 @@ pub struct Echo {
     pub arrived: Mutex<Vec<(u64, u64)>>,
     pub departed: Mutex<Vec<(u64, Departure)>>,
     pub served: Mutex<Vec<(u64, Vec<u8>)>>,
+    pub redone: Mutex<Vec<(u64, Vec<u8>)>>,
     pub held: Mutex<Vec<Ticket>>,
     pub rounds: Mutex<Vec<usize>>,
     pub pool: Pool,
@@ -56,6 +57,14 @@ impl Service for Echo {
             self.served.lock().unwrap().push((request.peer.client, request.body.to_vec()));
             self.serve_one(request);
         }
+    }
+
+    fn redo(&self, request: Request<'_>) {
+        assert!(
+            self.departed.lock().unwrap().iter().all(|(client, _)| *client != request.peer.client)
+        );
+        let what = [request.body, request.data].concat();
+        self.redone.lock().unwrap().push((request.peer.client, what));
     }
 
     fn tick(&self) {}

@@ -3,7 +3,8 @@
 use pvfs_net::blocking::{Blocking, Patient, block_on};
 use pvfs_net::endpoint::Endpoint;
 use pvfs_net::lane::{Lane, Outgoing};
-use pvfs_net::runtime::Runtime;
+use pvfs_net::runtime::{Instant, Runtime};
+use pvfs_net::tray::Tray;
 use pvfs_wire::{Header, OK};
 
 use crate::client::{Client, hello};
@@ -28,7 +29,7 @@ impl Introduced {
     /// What comes back of these data.
     fn echo(&mut self, operation: u16, body: &[u8], data: &[&[u8]]) -> Vec<u8> {
         let header = Header { session: self.session, ..Header::request(operation, 0) };
-        let outgoing = Outgoing { header, body, data, data_checksum: true };
+        let outgoing = Outgoing { header, body, data, data_checksum: true, lent: None };
         let mut back = vec![0; data.iter().map(|piece| piece.len()).sum()];
         let mut into = [&mut back[..]];
         let exchange = self.lane.exchange(&Blocking, &outgoing, body.len(), &mut into);
@@ -79,4 +80,52 @@ fn who_speaks_of_a_tray_that_nobody_was_given_is_sent_away() {
         assert!(client.is_closed());
     }
     assert!(fixture.echo.served.lock().unwrap().is_empty());
+}
+
+/// What a client with a tray leaves on it, from the header that a right request would have.
+type Leave = fn(Header) -> (Header, &'static [u8]);
+
+/// Leaves this, ends, and tells what the service was asked to do.
+fn redone(fixture: &Fixture, client: u64, since: Instant, leave: Leave) -> Vec<Vec<u8>> {
+    let mut visitor = Client::introduced(&fixture.unix, hello(client, 1), &credential());
+    let mut tray = Tray::new().unwrap();
+    tray.put(&[b"data"]);
+    visitor.tag += 1;
+    let request = Header {
+        session: visitor.session,
+        data_bytes: 4,
+        shared_data: true,
+        ..Header::request(ECHO, visitor.tag).with_body(b"body")
+    };
+    let frame = [&request.encode()[..], b"body"].concat();
+    visitor.send_with(&frame, tray.file().unwrap());
+    assert_eq!(visitor.receive().unwrap().data, b"data");
+    let (header, body) = leave(Header { tag: visitor.tag + 1, ..request });
+    assert!(tray.leave(since, &header.encode(), body));
+    drop(visitor);
+    let departed = || fixture.echo.departed.lock().unwrap().iter().any(|(who, _)| *who == client);
+    eventually("the client is gone", departed);
+    assert!(!tray.take_back(), "it was taken");
+    let redone = fixture.echo.redone.lock().unwrap();
+    redone.iter().filter(|(who, _)| *who == client).map(|(_, what)| what.clone()).collect()
+}
+
+#[test]
+fn what_a_client_left_when_it_ended_is_done_if_it_might_have_been_sent() {
+    let fixture = Fixture::new();
+    let now = Blocking.now();
+    assert_eq!(redone(&fixture, 50, now, |header| (header, b"body")), [b"bodydata"]);
+    let wrong: [Leave; 6] = [
+        |header| (Header { tag: header.tag - 1, ..header }, b"body"),
+        |header| (Header { session: 77, ..header }, b"body"),
+        |header| (header, b"bod?"),
+        |header| (header, b"body and more"),
+        |header| (Header { shared_data: false, ..header }, b"body"),
+        |header| (Header { data_bytes: (1 << 20) + 1, ..header }, b"body"),
+    ];
+    for (client, leave) in (51..).zip(wrong) {
+        assert_eq!(redone(&fixture, client, now, leave), [[0; 0]; 0], "client {client}");
+    }
+    let long_ago = Instant(now.0.saturating_sub(31_000_000_000));
+    assert_eq!(redone(&fixture, 60, long_ago, |header| (header, b"body")), [[0; 0]; 0]);
 }

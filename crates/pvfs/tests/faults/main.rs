@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod deaths;
 mod disks;
 mod floods;
 mod hangs;

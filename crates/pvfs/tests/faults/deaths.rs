@@ -1,0 +1,91 @@
+//! Clients that are killed: what they were writing is there as a whole or not at all, request by request (contract F1).
+
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pvfs_cli::connected::Connected;
+use pvfs_client::{Options, block_on};
+use pvfs_config::Cluster;
+
+use crate::support::TestCluster;
+use crate::writer::{get, open};
+
+/// What one process writes at once, and what of that goes to each of two iods in one request.
+const WINDOW_BYTES: usize = 1 << 20;
+const STRIP_BYTES: usize = 64 << 10;
+const WINDOWS: u64 = 3;
+const IODS: usize = 2;
+
+#[test]
+fn who_is_killed_in_the_middle_of_writes_leaves_each_done_or_not_begun() {
+    let cluster = TestCluster::start(IODS as u32);
+    fill_page_by_page(&cluster);
+    let begun = Instant::now();
+    for round in 1..=40 {
+        let mut writer = start_writer(&cluster, round);
+        // Long enough to borrow the objects, and at another moment each time.
+        thread::sleep(Duration::from_micros(60_000 + round * 7_919 % 20_000));
+        writer.kill().unwrap();
+        let status = writer.wait().unwrap();
+        assert_eq!(status.code(), None, "round {round}: it ended by itself");
+        let user = cluster.user_with(|options| options.borrows = false);
+        check(round, &get(&user, "file"));
+    }
+    let status = cluster.shell("pvfs status --json").json();
+    let servers = status["servers"].as_array().unwrap();
+    let redone = |server: &serde_json::Value| server["figures"]["redone_writes_total"].as_u64();
+    let redone: u64 = servers.iter().filter_map(redone).sum();
+    assert!(redone > 0, "nobody was killed in the middle of a write, in {:?}", begun.elapsed());
+}
+
+/// So that the kernel keeps it in single pages, and a write of it can be cut at each.
+fn fill_page_by_page(cluster: &TestCluster) {
+    let user = cluster.user_with(|options| options.borrows = false);
+    let file = open(&user, "file");
+    for page in 0..WINDOWS * WINDOW_BYTES as u64 / 4096 {
+        block_on(user.write_at(&file, page * 4096, &[0; 4096], false)).unwrap();
+    }
+    block_on(user.close(file)).unwrap();
+}
+
+fn start_writer(cluster: &TestCluster, round: u64) -> Child {
+    let mut writer = Command::new(std::env::current_exe().unwrap());
+    writer.args(["--ignored", "--exact", "deaths::a_writer_until_it_is_killed"]);
+    writer.env("PVFS_CONFIG", cluster.root().join("cluster.toml"));
+    writer.env("PVFS_TEST_ROUND", round.to_string());
+    writer.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// What each iod holds of each window is of one step.
+fn check(round: u64, content: &[u8]) {
+    for (window, content) in content.chunks(WINDOW_BYTES).enumerate() {
+        for iod in 0..IODS {
+            let strips = content.chunks(STRIP_BYTES).skip(iod).step_by(IODS);
+            let words = strips.flat_map(|strip| strip.chunks(8));
+            let mut steps: Vec<u64> =
+                words.map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+            steps.dedup();
+            assert_eq!(steps.len(), 1, "round {round}, window {window}, iod {iod}: {steps:x?}");
+        }
+    }
+}
+
+/// Writes windows whose words tell who wrote them, and when.
+#[test]
+#[ignore = "is run by the test above, as a process of its own"]
+fn a_writer_until_it_is_killed() {
+    let path = std::env::var("PVFS_CONFIG").expect("it is not meant to be run by hand");
+    let round: u64 = std::env::var("PVFS_TEST_ROUND").unwrap().parse().unwrap();
+    let cluster = Cluster::load(path.as_ref()).unwrap();
+    let mut options = Options::of(&cluster);
+    options.request_bytes_max = WINDOW_BYTES as u64;
+    let connected = Connected::with(cluster, options)
+        .unwrap_or_else(|failure| panic!("{}", failure.sentence()));
+    let file = open(&connected.user, "file");
+    for step in 0.. {
+        let content = (round << 32 | step).to_le_bytes().repeat(WINDOW_BYTES / 8);
+        let offset = step % WINDOWS * WINDOW_BYTES as u64;
+        block_on(connected.user.write_at(&file, offset, &content, false)).unwrap();
+    }
+}
