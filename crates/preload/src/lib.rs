@@ -18,6 +18,12 @@
     clippy::macro_metavars_in_unsafe,
     reason = "the bodies that `interpose` is given are unsafe as a whole, for the reason stated there"
 )]
+#![allow(
+    unknown_lints,
+    invalid_runtime_symbol_definitions,
+    reason = "newer compilers want the variadic functions of C (open) to be variadic, which they let nobody write; on \
+              Linux an argument that may be there or not is passed as any other"
+)]
 
 mod calls;
 mod entry;

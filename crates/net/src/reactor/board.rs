@@ -266,7 +266,7 @@ impl<S: Stream + 'static> Board<S> {
         for letter in letters.drain(..) {
             match letter {
                 Letter::Reply(id, request, response) => self.deliver(id, &request, response, now),
-                Letter::Replaced(id) => self.replace(id),
+                Letter::Replaced(id) => self.replace(id, now),
                 Letter::LaneFree(id) => self.try_welcome(id, now),
                 Letter::Adopt(stream, origin) => {
                     let id = self.adopt(stream, origin, now);
@@ -300,10 +300,10 @@ impl<S: Stream + 'static> Board<S> {
         }
     }
 
-    fn replace(&mut self, id: ConnectionId) {
+    fn replace(&mut self, id: ConnectionId, now: Now) {
         if self.connection(id).is_some() {
             self.house.figures.replaced_count.add(1);
-            self.close(id, Departure::Replaced);
+            self.end(id, Departure::Replaced, now);
         }
     }
 

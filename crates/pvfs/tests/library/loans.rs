@@ -158,7 +158,7 @@ fn reads_by_loan_see_every_change_as_reads_by_message_do() {
     }
 }
 
-/// A writer that has borrowed the objects of this new file, of this many pages, all of them zeros.
+/// A writer that has borrowed the objects of this new file, of this many pages, all of them zeros, and has trays.
 fn borrowing_writer(cluster: &TestCluster, path: &str, pages: u64) -> (User<Blocking>, OpenFile) {
     let user = cluster.user();
     let target = below(&user, path);
@@ -166,6 +166,7 @@ fn borrowing_writer(cluster: &TestCluster, path: &str, pages: u64) -> (User<Bloc
     for page in 0..pages {
         block_on(user.write_at(&file, page * 4096, &[0; 4096], false)).unwrap();
     }
+    block_on(user.write_at(&file, 0, &vec![0; pages as usize * 4096], false)).unwrap();
     (user, file)
 }
 
@@ -182,14 +183,16 @@ fn content(user: &User<Blocking>, file: &OpenFile) -> Vec<u8> {
 }
 
 #[test]
-fn pages_are_written_without_a_message_and_seen_by_all() {
+fn what_is_written_without_a_message_is_seen_by_all() {
     let cluster = TestCluster::start(3);
     let (writer, file) = borrowing_writer(&cluster, "f", 192);
     let mut model = vec![0; 192 * 4096];
     let iods = ["io0", "io1", "io2"];
     iods.iter().for_each(|iod| cluster.hang(iod));
-    // Within a page, all of one, and one after the end.
-    for (offset, length) in [(5, 10), (65_536, 4096), (3 * 4096 + 4095, 1), (192 * 4096, 4096)] {
+    let end = 192 * 4096;
+    // Within a page, all of one, over two, over several iods' strips, and after the end.
+    let ranges = [(5, 10), (65_536, 4096), (16_383, 1), (4095, 2), (70_001, 300_000), (end, 4096)];
+    for (offset, length) in ranges.into_iter().chain([(end + 9, 500_000)]) {
         let bytes = pattern(length, offset as u64);
         block_on(writer.write_at(&file, offset as u64, &bytes, false)).unwrap();
         model.resize(model.len().max(offset + length), 0);
@@ -235,14 +238,15 @@ fn what_a_killed_daemon_had_lent_is_seen_through_the_next_one() {
     assert_eq!(size(), 64 * 4096);
     assert_eq!(content(&asking, &by_message).len(), 64 * 4096);
     cluster.hang("io0");
-    block_on(writer.write_at(&file, 64 * 4096, b"more", false)).unwrap();
+    let more = pattern(100_000, 1);
+    block_on(writer.write_at(&file, 64 * 4096, &more, false)).unwrap();
     cluster.wake("io0");
-    assert_eq!(size(), 64 * 4096 + 4);
-    assert!(content(&asking, &by_message).ends_with(b"more"));
+    assert_eq!(size(), 64 * 4096 + 100_000);
+    assert!(content(&asking, &by_message).ends_with(&more));
     block_on(writer.sync(&file)).unwrap();
 }
 
-/// Small writes by loan, and everything else through the iods by another client, in turns.
+/// Writes by loan, and everything else through the iods by another client, in turns.
 #[test]
 fn writes_by_loan_and_by_message_make_one_file() {
     let cluster = TestCluster::start(3);
@@ -254,20 +258,20 @@ fn writes_by_loan_and_by_message_make_one_file() {
     let mut model = vec![0; 256 * 4096];
     for step in 0..2000 {
         let offset = chance.below(2 << 20);
-        let (length, kind) = (1 + chance.below(200_000), chance.below(20));
-        let length = if kind < 12 { 1 + length % (4096 - offset % 4096) } else { length };
+        let (length, kind) = (1 + chance.below(200_000), chance.below(200));
+        let length = if kind < 60 { 1 + length % (4096 - offset % 4096) } else { length };
         let bytes = pattern(length, step);
         let (place, end) = (offset as u64, offset + length);
         match kind {
-            0..12 => block_on(lent.write_at(&by_loan, place, &bytes, false)).unwrap(),
-            12..15 => block_on(asking.write_at(&by_message, place, &bytes, false)).unwrap(),
-            15 => {
+            0..120 => block_on(lent.write_at(&by_loan, place, &bytes, false)).unwrap(),
+            120..150 => block_on(asking.write_at(&by_message, place, &bytes, false)).unwrap(),
+            150..159 => {
                 block_on(asking.truncate_file(&by_message, place)).unwrap();
                 model.resize(offset, 0);
                 continue;
             }
-            16 => {
-                // Many small pieces, which an iod moves together with what is between them.
+            159 => {
+                // Many small pieces, which an iod moves together with what is between them. It takes the loan back for that.
                 let regions: Vec<Region> =
                     (0..200).map(|at| Region { offset: place + at * 700, len: 100 }).collect();
                 let bytes = pattern(20_000, step);
@@ -287,6 +291,36 @@ fn writes_by_loan_and_by_message_make_one_file() {
         }
         model.resize(model.len().max(end), 0);
         model[offset..end].copy_from_slice(&bytes);
+    }
+}
+
+/// Contract D3, whoever writes: of what overlaps within a strip the last one is there as a whole.
+#[test]
+fn strips_written_by_several_at_once_are_of_one_of_them_each() {
+    const STRIP: usize = 64 << 10;
+    let cluster = TestCluster::start(2);
+    let (first, _) = borrowing_writer(&cluster, "f", 256);
+    let second = cluster.user();
+    let third = cluster.user_with(|options| options.borrows = false);
+    thread::scope(|scope| {
+        for (number, user) in (1..).zip([&first, &second, &third]) {
+            let file = open(user, "f");
+            scope.spawn(move || {
+                let mut chance = Chance::new(number);
+                for step in 0..400u64 {
+                    let strips = 1 + chance.below(4);
+                    let offset = chance.below(16 - strips) * STRIP;
+                    let words = (number << 32 | step).to_le_bytes().repeat(strips * STRIP / 8);
+                    block_on(user.write_at(&file, offset as u64, &words, false)).unwrap();
+                }
+                block_on(user.close(file)).unwrap();
+            });
+        }
+    });
+    for (at, strip) in content(&third, &open(&third, "f")).chunks(STRIP).enumerate() {
+        let mut words: Vec<&[u8]> = strip.chunks(8).collect();
+        words.dedup();
+        assert_eq!(words.len(), 1, "strip {at}");
     }
 }
 

@@ -74,7 +74,15 @@ pub fn compiled(cluster: &TestCluster, name: &str, source: &str) -> Option<PathB
 /// Compiles a C or C++ program; nothing where there is no such compiler.
 pub fn compile(compiler: &str, source: &Path, program: &Path) -> Option<PathBuf> {
     let output = Command::new(compiler)
-        .args(["-O2", "-D_FORTIFY_SOURCE=2", "-D_GNU_SOURCE", "-pthread", "-Wall", "-rdynamic", "-o"])
+        .args([
+            "-O2",
+            "-D_FORTIFY_SOURCE=2",
+            "-D_GNU_SOURCE",
+            "-pthread",
+            "-Wall",
+            "-rdynamic",
+            "-o",
+        ])
         .args([program, source])
         .output();
     let Ok(output) = output else {
