@@ -275,11 +275,16 @@ impl Store {
     }
 
     fn open_existing(&self, handle: Handle, waiting: Waiting) -> rustix::io::Result<OwnedFd> {
-        let resolve = match waiting {
-            Waiting::Never => ResolveFlags::CACHED,
-            Waiting::Allowed => ResolveFlags::empty(),
-        };
-        sys::openat2(&self.directory, path(handle), FILE, Mode::empty(), resolve)
+        use rustix::io::Errno as Refusal;
+        let (path, mode, cached) = (path(handle), Mode::empty(), ResolveFlags::CACHED);
+        match waiting {
+            Waiting::Allowed => sys::openat(&self.directory, path, FILE, mode),
+            Waiting::Never => match sys::openat2(&self.directory, path, FILE, mode, cached) {
+                // Older kernels and sandboxes do not have it: whoever may wait opens it.
+                Err(Refusal::NOSYS | Refusal::PERM | Refusal::INVAL) => Err(Refusal::AGAIN),
+                outcome => outcome,
+            },
+        }
     }
 
     fn open_or_create(&self, handle: Handle) -> rustix::io::Result<OwnedFd> {
