@@ -172,8 +172,8 @@ impl<R: Runtime> User<R> {
 /// Longer reads are in several strips mostly, and take the longer way without harm.
 const STRIP_BYTES_MAX: u64 = 64 << 10;
 
-/// A write that took so long had to wait.
-const SLOW: Duration = Duration::from_millis(10);
+/// A write that took so long had to wait for the disk, and not only for its turn on a busy processor.
+const SLOW: Duration = Duration::from_millis(50);
 
 /// An access that is done already waits this long, once, to make the next ones faster.
 const PATIENCE: Patience = Patience { timeout: Duration::from_millis(500), insist: false };
