@@ -224,13 +224,12 @@ impl<S: Stream> Lane<S> {
         outgoing: &Outgoing<'_>,
     ) -> Option<u64> {
         let LentRange { loan, local } = outgoing.lent?;
-        let bytes = outgoing.data.iter().map(|piece| piece.len()).sum();
-        // A daemon that does not have the tray yet would not find the request there.
-        let tray = self.tray.as_mut().filter(|tray| tray.file().is_none())?;
-        let (now, is_good) = (runtime.now(), Tray::holds(bytes));
-        if !is_good || !loan.is_good(now) {
+        let (bytes, now) = (outgoing.data.iter().map(|piece| piece.len()).sum(), runtime.now());
+        if !Tray::holds(bytes) || !loan.is_good(now) || !self.is_attended() {
             return None;
         }
+        // A daemon that does not have the tray yet would not find the request there.
+        let tray = self.tray.as_mut().filter(|tray| tray.file().is_none())?;
         tray.put(outgoing.data);
         let header = Header { shared_data: true, ..finished(outgoing, self.tag, false) };
         self.is_left = tray.leave(now, &header.encode(), outgoing.body);
@@ -240,6 +239,15 @@ impl<S: Stream> Lane<S> {
         let local_size = loan.write_whole(local, tray.data(bytes), now)?;
         // This process may have been stopped in the middle.
         loan.is_good(runtime.now()).then_some(local_size)
+    }
+
+    /// Whether the daemon is still at the other end, between two exchanges: one that was restarted finds nothing that
+    /// is left on this lane.
+    fn is_attended(&mut self) -> bool {
+        let mut byte = [0];
+        let received =
+            self.stream.receive_files(&mut [IoSliceMut::new(&mut byte)], &mut Vec::new());
+        received.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
     }
 
     /// The request is done; nobody need do it again.

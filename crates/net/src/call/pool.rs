@@ -140,11 +140,8 @@ impl<S: Stream> Lanes<S> {
 
     /// Whether nothing is to be connected again.
     pub(super) fn is_whole(&mut self) -> bool {
-        let (broken, whole) = std::mem::take(&mut self.pipes)
-            .into_iter()
-            .partition::<Vec<_>, _>(|pipe| pipe.is_broken());
-        self.pipes = whole;
-        self.broken.extend(broken.iter().map(|pipe| next_incarnation(pipe.id)));
+        let broken = self.pipes.extract_if(.., |pipe| pipe.is_broken());
+        self.broken.extend(broken.map(|pipe| next_incarnation(pipe.id)));
         self.broken.is_empty()
     }
 
