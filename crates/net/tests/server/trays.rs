@@ -1,10 +1,16 @@
 //! Data that a client puts down where the daemon sees them, instead of sending them.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
 use pvfs_net::blocking::{Blocking, Patient, block_on};
 use pvfs_net::endpoint::Endpoint;
-use pvfs_net::lane::{Lane, Outgoing};
-use pvfs_net::runtime::{Instant, Runtime};
+use pvfs_net::lane::{Lane, LentRange, Outgoing};
+use pvfs_net::loan::{LentFile, Loan};
+use pvfs_net::runtime::{Instant, KeptFile, Runtime};
 use pvfs_net::tray::Tray;
+use pvfs_net::words::{SharedWords, Words};
 use pvfs_wire::{Header, OK};
 
 use crate::client::{Client, hello};
@@ -128,4 +134,44 @@ fn what_a_client_left_when_it_ended_is_done_if_it_might_have_been_sent() {
     }
     let long_ago = Instant(now.0.saturating_sub(31_000_000_000));
     assert_eq!(redone(&fixture, 60, long_ago, |header| (header, b"body")), [[0; 0]; 0]);
+}
+
+/// A file as an iod lends it, by the first two of these words.
+fn lent(file: &File, words: &Words) -> Loan {
+    Loan {
+        file: LentFile::new(KeptFile::new(file.try_clone().unwrap().into(), None), 1).unwrap(),
+        words: Arc::new(SharedWords::map(words.file()).unwrap()),
+        whole: (0, words.load(0)),
+        object: (1, words.load(1)),
+        in_memory: true,
+        until: Instant(u64::MAX),
+        boot: 1,
+    }
+}
+
+#[test]
+fn what_is_lent_is_written_without_a_message_while_the_daemon_is_there() {
+    let fixture = Fixture::new();
+    let mut introduced = Introduced::new(&fixture.unix, 70);
+    let (file, words) = (tempfile::tempfile().unwrap(), Words::new(2).unwrap());
+    let loan = lent(&file, &words);
+    let mut write = |data: &[u8]| {
+        let header = Header { session: introduced.session, ..Header::request(ECHO, 0) };
+        let (lent, data) = (Some(LentRange { loan: &loan, local: 3 }), &[data][..]);
+        let outgoing = Outgoing { header, body: b"body", data, data_checksum: true, lent };
+        let (mut back, served) = ([0; 5000], || fixture.echo.served.lock().unwrap().len());
+        let (before, into) = (served(), &mut [&mut back[..]]);
+        let done = block_on(introduced.lane.exchange(&Blocking, &outgoing, 4, into));
+        let mut there = vec![0; file.metadata().unwrap().len() as usize];
+        file.read_exact_at(&mut there, 0).unwrap();
+        (done.is_ok(), served() - before, there)
+    };
+    let of = |byte: u8| [vec![0; 3], vec![byte; 5000]].concat();
+    assert_eq!(write(&[1; 5000]), (true, 1, vec![]), "the daemon does not have the tray yet");
+    assert_eq!(write(&[2; 5000]), (true, 0, of(2)));
+    assert_eq!(write(&[3; 5000]), (true, 0, of(3)));
+    fixture.daemon.estop();
+    eventually("all are gone", || !fixture.echo.departed.lock().unwrap().is_empty());
+    assert_eq!(write(&[4; 5000]), (false, 0, of(3)), "nobody would do it again");
+    assert_eq!(fixture.echo.redone.lock().unwrap().len(), 0);
 }
