@@ -295,7 +295,8 @@ static void cancelled(void) {
             CHECK(event.result == 500);
             ended++;
         }
-        CHECK(ended + given_up == 90 && given_up > 0);
+        /* Once the iods have lent the file, all is done when it is submitted, and nothing can be given up. */
+        CHECK(ended + given_up == 90 && (given_up > 0 || round > 0));
     }
     char *all = malloc(45000);
     CHECK(pvfs_pread(fd, all, 45000, 0) == 45000 && !memcmp(all, content, 45000));
