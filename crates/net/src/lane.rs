@@ -225,7 +225,11 @@ impl<S: Stream> Lane<S> {
     ) -> Option<u64> {
         let LentRange { loan, local } = outgoing.lent?;
         let (bytes, now) = (outgoing.data.iter().map(|piece| piece.len()).sum(), runtime.now());
-        if !Tray::holds(bytes) || !loan.is_good(now) || !self.is_attended() {
+        if !Tray::holds(bytes) || !loan.is_good(now) {
+            return None;
+        }
+        if !self.is_attended() {
+            loan.spoil();
             return None;
         }
         // A daemon that does not have the tray yet would not find the request there.

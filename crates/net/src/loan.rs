@@ -17,10 +17,11 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pvfs_layout::sieve::Runs;
 use rustix::fs::SeekFrom;
-use rustix::io::ReadWriteFlags;
+use rustix::io::{Errno as Refusal, ReadWriteFlags};
 
 use crate::runtime::{Instant, KeptFile};
 use crate::words::SharedWords;
@@ -42,6 +43,8 @@ pub struct Loan {
     pub until: Instant,
     /// In which boot of the daemon's store it was lent ([`pvfs_wire::ops::Welcome::boot`]).
     pub boot: u64,
+    /// Whether it is to be given up: its disk or its daemon is in trouble.
+    pub spoiled: AtomicBool,
 }
 
 /// A lent object's descriptor. Where a program may close it behind our back another file must not take its place: its
@@ -86,7 +89,24 @@ pub struct LentRead {
 impl Loan {
     /// Whether it is still one.
     pub fn is_good(&self, now: Instant) -> bool {
-        now < self.until && [self.whole, self.object].iter().all(|word| self.is_unchanged(*word))
+        let is_spoiled = self.spoiled.load(Ordering::Relaxed);
+        now < self.until
+            && !is_spoiled
+            && [self.whole, self.object].iter().all(|word| self.is_unchanged(*word))
+    }
+
+    /// Has it given up at the next look at it: a descriptor keeps the store from being unmounted.
+    pub fn spoil(&self) {
+        self.spoiled.store(true, Ordering::Relaxed);
+    }
+
+    /// What came of a call on the object.
+    fn judge(&self, outcome: rustix::io::Result<usize>) -> Option<usize> {
+        let is_trouble = |error| ![Refusal::AGAIN, Refusal::INTR].contains(&error);
+        if outcome.is_err_and(is_trouble) {
+            self.spoil();
+        }
+        outcome.ok()
     }
 
     /// Whether it is one of an object that is still here.
@@ -109,7 +129,7 @@ impl Loan {
 
     fn read_once(&self, local: u64, pieces: &mut [IoSliceMut<'_>]) -> Option<usize> {
         let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
-        rustix::io::preadv2(&self.file.file, pieces, local, flags).ok()
+        self.judge(rustix::io::preadv2(&self.file.file, pieces, local, flags))
     }
 
     /// Reads from `local` on. `None` when the loan is over or the daemon has to fetch something first.
@@ -140,7 +160,7 @@ impl Loan {
                 rustix::io::pwritev(&self.file.file, &pieces, local)
             }
         };
-        let written = written.ok()?;
+        let written = self.judge(written)?;
         (written == bytes && self.is_good(now)).then_some(())
     }
 
@@ -150,7 +170,7 @@ impl Loan {
         if !self.is_usable(now) {
             return None;
         }
-        let written = rustix::io::pwrite(&self.file.file, from, local).ok()?;
+        let written = self.judge(rustix::io::pwrite(&self.file.file, from, local))?;
         let local_size = self.file.size()?;
         (written == from.len()).then_some(local_size)
     }
@@ -252,6 +272,7 @@ const PIECES_MAX: usize = 1024;
 mod tests {
     use super::*;
     use crate::words::Words;
+    use rustix::fs::{Mode, OFlags};
     use std::io::Write;
 
     fn loan(content: &[u8], words: &Words) -> Loan {
@@ -265,6 +286,7 @@ mod tests {
             in_memory: true,
             until: Instant(100),
             boot: 1,
+            spoiled: AtomicBool::new(false),
         }
     }
 
@@ -308,6 +330,17 @@ mod tests {
         assert_eq!(write(2, b"late", 0), None);
         words.change(3);
         assert_eq!(loan.file.size(), Some(12288));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_given_up() {
+        let words = Words::new(16).unwrap();
+        let mut loan = loan(b"0123456789", &words);
+        let read_only = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap();
+        loan.file = LentFile::new(KeptFile::new(read_only, None), 1).unwrap();
+        assert!(loan.is_good(Instant(0)));
+        assert_eq!(loan.write_whole(0, b"abc", Instant(0)), None);
+        assert!(!loan.is_good(Instant(0)));
     }
 
     #[test]

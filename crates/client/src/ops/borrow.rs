@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pvfs_layout::{Distribution, Intersection, Place, Regions};
@@ -165,6 +166,7 @@ impl<R: Runtime> User<R> {
             in_memory: lent.in_memory,
             until: asked.after(Duration::from_millis(u64::from(lent.valid_ms))),
             boot: moved.boot,
+            spoiled: AtomicBool::new(false),
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use pvfs_net::blocking::{Blocking, Patient, block_on};
 use pvfs_net::endpoint::Endpoint;
@@ -146,6 +147,7 @@ fn lent(file: &File, words: &Words) -> Loan {
         in_memory: true,
         until: Instant(u64::MAX),
         boot: 1,
+        spoiled: AtomicBool::new(false),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use pvfs_client::block_on;
+use pvfs_client::{Blocking, User, block_on};
 use pvfs_wire::Errno;
 use rustix::process::Signal;
 
@@ -38,6 +38,11 @@ impl Ground {
         Some(Self { cluster, store })
     }
 
+    /// A client that holds nothing of the store, which is to be unmounted.
+    fn user(&self) -> User<Blocking> {
+        self.cluster.user_with(|options| options.borrows = false)
+    }
+
     /// What was not synced is gone, and so is the daemon.
     fn lose_power(&self) {
         shut_down(&self.store);
@@ -64,7 +69,7 @@ impl Ground {
 #[test]
 fn a_power_loss_keeps_what_was_fsynced_and_fails_the_fsync_of_what_was_not() {
     let Some(ground) = Ground::new() else { return };
-    let user = ground.cluster.user();
+    let user = ground.user();
     let (kept, lost) = (open(&user, "kept"), open(&user, "lost"));
     let (first, second) = (pattern(1 << 20, 1), pattern(1 << 20, 2));
     for file in [&kept, &lost] {
@@ -93,7 +98,7 @@ fn a_power_loss_keeps_what_was_fsynced_and_fails_the_fsync_of_what_was_not() {
 #[test]
 fn after_a_power_loss_every_block_is_old_or_new() {
     let Some(ground) = Ground::new() else { return };
-    let user = ground.cluster.user();
+    let user = ground.user();
     let file = open(&user, "f");
     let (old, new) = (vec![1u8; 4 << 20], vec![2u8; 8 << 20]);
     block_on(user.write_at(&file, 0, &old, true)).unwrap();
@@ -115,7 +120,7 @@ fn after_a_power_loss_every_block_is_old_or_new() {
 #[test]
 fn a_killed_or_an_orderly_stopped_iod_raises_no_alarm() {
     let Some(ground) = Ground::new() else { return };
-    let user = ground.cluster.user();
+    let user = ground.user();
     let file = open(&user, "f");
     block_on(user.write_at(&file, 0, &pattern(1 << 20, 1), false)).unwrap();
     ground.cluster.signal("io0", Signal::KILL);
