@@ -25,6 +25,7 @@
 //! ```
 
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -67,17 +68,13 @@ impl Tray {
 
     /// Puts the pieces down one after the other; together they must fit.
     pub fn put(&mut self, pieces: &[&[u8]]) {
-        let mut rest = self.bytes_mut(0..DATA_BYTES);
-        for piece in pieces {
-            let (room, others) = rest.split_at_mut(piece.len());
-            room.copy_from_slice(piece);
-            rest = others;
-        }
+        fill(self.bytes_mut(0..DATA_BYTES), pieces);
     }
 
     /// What was put down, so many bytes of it.
     pub fn data(&self, bytes: usize) -> &[u8] {
-        data(&self.memory, bytes)
+        assert!(Self::holds(bytes), "so much was put down");
+        seen(&self.memory, 0..bytes)
     }
 
     /// Leaves the request that writes what was put down: from now on, should this process end, the daemon carries it out.
@@ -87,11 +84,8 @@ impl Tray {
         if bytes > MESSAGE_BYTES_MAX {
             return false;
         }
-        let message = self.bytes_mut(MESSAGE..MESSAGE + bytes);
-        message[..header.len()].copy_from_slice(header);
-        message[header.len()..].copy_from_slice(body);
-        self.bytes_mut(LENGTH..SINCE).copy_from_slice(&(bytes as u32).to_le_bytes());
-        self.bytes_mut(SINCE..MESSAGE).copy_from_slice(&now.0.to_le_bytes());
+        let fields = [&(bytes as u32).to_le_bytes()[..], &now.0.to_le_bytes(), header, body];
+        fill(self.bytes_mut(FIELDS..TRAY_BYTES), &fields);
         state(&self.memory).store(LEFT, Ordering::SeqCst);
         true
     }
@@ -113,7 +107,7 @@ impl Tray {
     }
 
     #[allow(unsafe_code)]
-    fn bytes_mut(&mut self, range: std::ops::Range<usize>) -> &mut [u8] {
+    fn bytes_mut(&mut self, range: Range<usize>) -> &mut [u8] {
         // SAFETY: all of it is mapped for writing as long as `self` lives, and no other reference to it
         // exists in this process. The daemon only looks, at data between a request and its reply, and at a record
         // that was left, while no reference exists here.
@@ -140,7 +134,8 @@ impl SharedTray {
     /// Its first bytes, at most [`Self::room`] of them. A client that breaks the rules may change them at any time:
     /// good for writing its own data to its own file, not for deciding anything.
     pub fn data(&self, bytes: usize) -> &[u8] {
-        data(&self.memory, bytes)
+        assert!(bytes <= self.room(), "checked when the request was admitted");
+        seen(&self.memory, 0..bytes)
     }
 
     /// The header and body of a request that was left, for a client that has ended. Once; and not when it was left so long
@@ -148,32 +143,31 @@ impl SharedTray {
     pub fn take_left(&self, now: Instant) -> Option<Vec<u8>> {
         let state = state(&self.memory);
         state.compare_exchange(LEFT, TAKEN, Ordering::SeqCst, Ordering::SeqCst).ok()?;
-        let record = self.record();
-        let field = |range: std::ops::Range<usize>| {
-            record[range.start - RECORD..range.end - RECORD].to_vec()
-        };
-        let bytes = u32::from_le_bytes(field(LENGTH..SINCE).try_into().expect("4 bytes")) as usize;
-        let since = u64::from_le_bytes(field(SINCE..MESSAGE).try_into().expect("8 bytes"));
-        let is_late = Instant(since).until(now) > LEFT_TIME_MAX;
-        (bytes <= MESSAGE_BYTES_MAX && !is_late).then(|| field(MESSAGE..MESSAGE + bytes))
+        let (bytes, rest) = seen(&self.memory, FIELDS..TRAY_BYTES).split_first_chunk()?;
+        let (since, message) = rest.split_first_chunk()?;
+        let is_late = Instant(u64::from_le_bytes(*since)).until(now) > LEFT_TIME_MAX;
+        let message = message.get(..u32::from_le_bytes(*bytes) as usize)?;
+        (!is_late).then(|| message.to_vec())
     }
+}
 
-    #[allow(unsafe_code)]
-    fn record(&self) -> &[u8] {
-        // SAFETY: as for `data`; what is read is checked as if it had been sent, after it was copied.
-        unsafe {
-            std::slice::from_raw_parts(self.memory.start().as_ptr().add(RECORD), RECORD_BYTES)
-        }
+/// Puts the pieces into it, one after the other.
+fn fill(memory: &mut [u8], pieces: &[&[u8]]) {
+    let mut rest = memory;
+    for piece in pieces {
+        let (room, others) = rest.split_at_mut(piece.len());
+        room.copy_from_slice(piece);
+        rest = others;
     }
 }
 
 #[allow(unsafe_code)]
-fn data(memory: &Mapping, bytes: usize) -> &[u8] {
-    assert!(bytes <= DATA_BYTES, "checked when the request was admitted");
+fn seen(memory: &Mapping, range: Range<usize>) -> &[u8] {
+    assert!(range.start <= range.end && range.end <= memory.bytes(), "a part of the tray");
     // SAFETY: so many bytes are mapped as long as `memory` lives, and the seals keep the file from shrinking. Nobody
     // changes them before the reply, unless to spoil its own data: they are handed to the kernel and to copies of
-    // bytes, none of which goes wrong by reading one value or another.
-    unsafe { std::slice::from_raw_parts(memory.start().as_ptr(), bytes) }
+    // bytes, none of which goes wrong by reading one value or another. A record is copied before it is checked.
+    unsafe { std::slice::from_raw_parts(memory.start().as_ptr().add(range.start), range.len()) }
 }
 
 /// Whose turn it is with the record.
@@ -187,12 +181,10 @@ fn state(memory: &Mapping) -> &AtomicU32 {
 /// As much as a client asks of an iod in one request.
 const DATA_BYTES: usize = 1 << 20;
 
-/// The redo record, behind the data, and the places of its fields.
+/// The redo record, behind the data: its state, and then the other fields.
 const RECORD: usize = DATA_BYTES;
 const RECORD_BYTES: usize = 4096;
-const LENGTH: usize = RECORD + 4;
-const SINCE: usize = RECORD + 8;
-const MESSAGE: usize = RECORD + 16;
+const FIELDS: usize = RECORD + 4;
 const MESSAGE_BYTES_MAX: usize = RECORD_BYTES - 16;
 
 const TRAY_BYTES: usize = DATA_BYTES + RECORD_BYTES;

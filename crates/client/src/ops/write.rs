@@ -132,11 +132,12 @@ impl<R: Runtime> User<R> {
             true => Advice::Ask,
             false => self.advise(file, iod, slot, LoanFor::Writing, bytes),
         };
-        let (begun, mut lent) = (self.filesystem.runtime().now(), None);
+        let mut lent = None;
         if let Advice::Borrowed(loan) = &advice {
+            let begun = self.filesystem.runtime().now();
             let place = Place { slot, local: local.start };
             if !is_in_one_page(local.start, bytes as usize) {
-                lent = Some(LentRange { loan, local: local.start });
+                lent = Some((LentRange { loan, local: local.start }, begun));
             } else if self.write_lent(file, loan, place, &share.pieces, begun).is_some() {
                 return Ok(());
             }
@@ -147,10 +148,10 @@ impl<R: Runtime> User<R> {
                 iod,
                 &file.shown(),
                 |access| Write { access, slot, regions: regions.clone(), sync },
-                &mut Data { out: &share.pieces, lent, ..Data::default() },
+                &mut Data { out: &share.pieces, lent: lent.map(|lent| lent.0), ..Data::default() },
             )
             .await?;
-        if lent.is_some() {
+        if let Some((_, begun)) = lent {
             self.rest_if_slow(file, slot, begun);
         }
         file.unsynced().wrote(slot, moved.boot, sync);

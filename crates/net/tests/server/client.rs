@@ -120,6 +120,13 @@ impl Client {
         [&header.encode()[..], body, data].concat()
     }
 
+    /// The header of a request whose data, so many bytes, are on a tray.
+    pub fn on_a_tray(&mut self, operation: u16, body: &[u8], data_bytes: u32) -> Header {
+        self.tag += 1;
+        let request = Header::request(operation, self.tag).with_body(body);
+        Header { session: self.session, data_bytes, shared_data: true, ..request }
+    }
+
     pub fn send(&mut self, operation: u16, body: &[u8], data: &[u8]) {
         let frame = self.frame(operation, body, data);
         self.transport.write_all(&frame).unwrap();

@@ -76,13 +76,7 @@ fn who_speaks_of_a_tray_that_nobody_was_given_is_sent_away() {
     let fixture = Fixture::new();
     for (client, endpoint) in (40..).zip(fixture.both()) {
         let mut client = Client::introduced(&endpoint, hello(client, 1), &credential());
-        client.tag += 1;
-        let header = Header {
-            session: client.session,
-            data_bytes: 5,
-            shared_data: true,
-            ..Header::request(ECHO, client.tag).with_body(b"")
-        };
+        let header = client.on_a_tray(ECHO, b"", 5);
         client.transport.write_all(&header.encode()).unwrap();
         assert!(client.is_closed());
     }
@@ -97,13 +91,7 @@ fn redone(fixture: &Fixture, client: u64, since: Instant, leave: Leave) -> Vec<V
     let mut visitor = Client::introduced(&fixture.unix, hello(client, 1), &credential());
     let mut tray = Tray::new().unwrap();
     tray.put(&[b"data"]);
-    visitor.tag += 1;
-    let request = Header {
-        session: visitor.session,
-        data_bytes: 4,
-        shared_data: true,
-        ..Header::request(ECHO, visitor.tag).with_body(b"body")
-    };
+    let request = visitor.on_a_tray(ECHO, b"body", 4);
     let frame = [&request.encode()[..], b"body"].concat();
     visitor.send_with(&frame, tray.file().unwrap());
     assert_eq!(visitor.receive().unwrap().data, b"data");

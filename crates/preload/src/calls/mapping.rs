@@ -22,16 +22,10 @@ type Real<'a> = &'a dyn Fn(*mut c_void, size_t, c_int, c_int, c_int, off_t) -> *
 interpose! {
     /// mmap(2)
     fn mmap(at: *mut c_void, length: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void as real {
-        if fd < 0 || flags & MAP_ANONYMOUS != 0 || !OURS.has(fd) {
-            return real(at, length, protection, flags, fd, offset);
-        }
         mapped(&real, (at, length), protection, flags, fd, offset)
     }
     /// mmap(2)
     fn mmap64(at: *mut c_void, length: size_t, protection: c_int, flags: c_int, fd: c_int, offset: off_t) -> *mut c_void as real {
-        if fd < 0 || flags & MAP_ANONYMOUS != 0 || !OURS.has(fd) {
-            return real(at, length, protection, flags, fd, offset);
-        }
         mapped(&real, (at, length), protection, flags, fd, offset)
     }
 }
@@ -58,9 +52,6 @@ pub unsafe fn mmap_by_number(
         };
         made as *mut c_void
     };
-    if fd < 0 || flags & MAP_ANONYMOUS != 0 || !OURS.has(fd) {
-        return real(at, length, protection, flags, fd, offset);
-    }
     mapped(&real, (at, length), protection, flags, fd, offset)
 }
 
@@ -72,6 +63,9 @@ fn mapped(
     fd: c_int,
     offset: off_t,
 ) -> *mut c_void {
+    if fd < 0 || flags & MAP_ANONYMOUS != 0 || !OURS.has(fd) {
+        return real(at, length, protection, flags, fd, offset);
+    }
     let filled = with(|process| {
         check(process, protection, flags, fd, offset)?;
         let anonymous = (flags & !MAP_TYPE) | libc::MAP_PRIVATE | MAP_ANONYMOUS;
