@@ -17,7 +17,8 @@ use crate::record::Record;
 use crate::runtime::Apart;
 
 impl Process {
-    /// openat(2). `mode` is taken as given by the program: the umask is taken off here.
+    /// openat(2). `mode` is taken as given by the program: the umask is taken off here. What O_TMPFILE makes is given a
+    /// name by [`Self::link_open`].
     pub fn open(&self, at: At, path: &[u8], flags: OFlags, mode: u32) -> Reach<RawFd> {
         self.open_striped(at, path, flags, mode, &Striping::default())
     }
@@ -31,9 +32,6 @@ impl Process {
         mode: u32,
         striping: &Striping,
     ) -> Reach<RawFd> {
-        if flags.contains(OFlags::TMPFILE) {
-            return Err(Errno::EOPNOTSUPP.into());
-        }
         if flags.contains(OFlags::PATH) {
             return self.open_path(at, path, flags);
         }
@@ -66,25 +64,33 @@ impl Process {
         Ok(program_of(&user, opening.file, opening.attr.size)?)
     }
 
-    /// Opens what a descriptor is of once more (/proc/self/fd, /dev/stdin): with a position of its own.
-    pub fn open_again(&self, fd: RawFd, flags: OFlags) -> Reach<RawFd> {
+    /// Opens what a descriptor is of once more (/proc/self/fd, /dev/stdin): with a position of its own. `mode` counts for
+    /// a file without a name in the directory that the descriptor is of.
+    pub fn open_again(&self, fd: RawFd, flags: OFlags, mode: u32) -> Reach<RawFd> {
         let description = self.description(fd)?;
-        let (user, handle) = (self.user()?, description.record.handle);
-        let flags_of_old = flags.difference(OFlags::CREATE | OFlags::EXCL);
-        let opened = known(&user, Target::object(handle), flags_of_old, 0, Striping::default());
+        let (user, target) = (self.user()?, Target::object(description.record.handle));
+        let creating = OFlags::CREATE | OFlags::EXCL;
+        let wanted = if is_nameless(flags) { flags } else { flags.difference(creating) };
+        let masked = user.masked(self.umask_of(wanted));
+        let opened = known(&masked, target, wanted, mode & 0o7777, Striping::default());
         let opening = block_on(opened)?;
         let path = description.path().to_vec();
         self.opened(opening.attr, opening.file, user, path, flags)
     }
 
+    /// A descriptor of what was opened by this path.
     pub(crate) fn opened(
         &self,
         attr: Attr,
         file: Option<OpenFile>,
         user: User<Apart>,
-        path: Vec<u8>,
+        mut path: Vec<u8>,
         flags: OFlags,
     ) -> Reach<RawFd> {
+        if is_nameless(flags) {
+            // As /proc shows such a file, below the directory that the path led to.
+            path.extend_from_slice(format!("/#{} (deleted)", attr.handle.object).as_bytes());
+        }
         let mut record = record(&attr, path, flags);
         let own = file.map(|file| {
             let inheritance = user.bequeath(&file);
@@ -176,6 +182,7 @@ pub(crate) fn status(flags: OFlags) -> u32 {
         | OFlags::DIRECT
         | OFlags::NOATIME
         | OFlags::DIRECTORY
+        | NAMELESS
         | OFlags::LARGEFILE;
     flags.intersection(kept).bits()
 }
@@ -215,7 +222,16 @@ pub(crate) fn wire_flags(flags: OFlags) -> OpenFlags {
         .with_if(flags.contains(OFlags::APPEND), OpenFlags::APPEND)
         .with_if(flags.contains(OFlags::NOFOLLOW), OpenFlags::NOFOLLOW)
         .with_if(flags.contains(OFlags::DIRECTORY), OpenFlags::DIRECTORY)
+        .with_if(is_nameless(flags), OpenFlags::NAMELESS)
 }
+
+/// Whether a file without a name is wanted. Where the rest of O_TMPFILE is missing, the manager refuses.
+pub(crate) fn is_nameless(flags: OFlags) -> bool {
+    flags.contains(NAMELESS)
+}
+
+/// What O_TMPFILE has beside O_DIRECTORY.
+const NAMELESS: OFlags = OFlags::TMPFILE.difference(OFlags::DIRECTORY);
 
 /// A program is copied into memory to be executed.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
@@ -233,5 +249,13 @@ mod tests {
         let expected = [OpenFlags::WRITE, OpenFlags::CREATE, OpenFlags::TRUNCATE];
         let wire = wire_flags(OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC);
         assert_eq!(wire, expected.into_iter().fold(OpenFlags::NONE, OpenFlags::with));
+    }
+
+    #[test]
+    fn a_file_without_a_name_is_asked_for_with_all_that_open_says() {
+        let wire = wire_flags(OFlags::WRONLY | OFlags::TMPFILE | OFlags::EXCL);
+        let expected = OpenFlags::WRITE | OpenFlags::DIRECTORY | OpenFlags::NAMELESS;
+        assert_eq!(wire, expected | OpenFlags::EXCLUSIVE);
+        assert!(!is_nameless(OFlags::RDONLY | OFlags::DIRECTORY));
     }
 }

@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 use crate::description::{Description, Own};
 use crate::errno::{Reach, Stop};
 use crate::numbers::OURS;
+use crate::open::is_nameless;
 use crate::paths::Prefix;
 use crate::record::Record;
 use crate::runtime::Apart;
@@ -88,7 +89,8 @@ impl Process {
 
     /// What is taken off the permissions of objects that an open makes.
     pub(crate) fn umask_of(&self, flags: OFlags) -> u32 {
-        if flags.contains(OFlags::CREATE) { self.umask() } else { 0 }
+        let makes = flags.contains(OFlags::CREATE) || is_nameless(flags);
+        if makes { self.umask() } else { 0 }
     }
 
     /// What is taken off the permissions of new objects. The kernel tells only by setting it, which other threads would

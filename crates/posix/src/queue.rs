@@ -191,7 +191,7 @@ impl Queue {
     /// open(2). Links that lead out of the file system and in again are followed one message after the other.
     pub fn open(&mut self, path: &[u8], flags: OFlags, mode: u32) -> Reach<Ticket> {
         let (process, at) = (self.process, At::Working);
-        if flags.intersects(OFlags::TMPFILE.difference(OFlags::DIRECTORY) | OFlags::PATH) {
+        if flags.contains(OFlags::PATH) {
             let opened = process.open(at, path, flags, mode).map(Told::Descriptor)?;
             return Ok(self.ended(Ok(opened)));
         }

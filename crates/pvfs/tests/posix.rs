@@ -7,7 +7,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use pvfs_posix::{At, Family, From, Process, Reach, Settings, Stop, Times, Wanted};
+use pvfs_posix::{At, Family, From, Process, Queue, Reach, Settings, Stop, Times, Told, Wanted};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{FileKind, Time};
 use pvfs_wire::ops::{AccessBits, Allocation, LockKind, RenameFlags, SetTime};
@@ -94,6 +94,40 @@ fn another_process_takes_part_by_the_memfd_alone() {
     assert_eq!(&buffer[..12], b"parent child");
     assert_eq!(child.stat_open(fd).unwrap().nlink, 0);
     child.close(fd).unwrap();
+}
+
+#[test]
+fn a_file_without_a_name_goes_from_process_to_process_until_it_is_given_one() {
+    let cluster = TestCluster::start(2);
+    let parent = process(&cluster);
+    let child: &Process = Box::leak(Box::new(process(&cluster)));
+    let dir = parent.open(At::Working, b"/pvfs", OFlags::DIRECTORY, 0).unwrap();
+    // As a program asks that opens /proc/self/fd.
+    let fd = parent.open_again(dir, OFlags::RDWR | OFlags::TMPFILE, 0o666).unwrap();
+    let attr = parent.stat_open(fd).unwrap();
+    assert_eq!((attr.nlink, attr.mode), (0, 0o644));
+    let shown = format!("/pvfs/#{} (deleted)", attr.handle.object);
+    assert_eq!(parent.description(fd).unwrap().path(), shown.as_bytes());
+    parent.write(fd, b"parent ").unwrap();
+    child.discover(fd).unwrap();
+    child.adopt_all();
+    parent.end_all();
+    drop(parent);
+    child.write(fd, b"child").unwrap();
+    child.link_open(fd, (At::Working, b"/pvfs/f")).unwrap();
+    child.close(fd).unwrap();
+    assert_eq!(child.stat(At::Working, b"/pvfs/f", true).unwrap().size, 12);
+    let mut queue = Queue::new(child).unwrap();
+    let never = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL;
+    let ticket = queue.open(b"/pvfs", never, 0o600).unwrap();
+    let told = loop {
+        queue.step(None);
+        if let Some(told) = queue.test(ticket) {
+            break told.unwrap();
+        }
+    };
+    let Told::Descriptor(fd) = told else { panic!("it tells {told:?}") };
+    fails(child.link_open(fd, (At::Working, b"/pvfs/g")), Errno::ENOENT);
 }
 
 #[test]

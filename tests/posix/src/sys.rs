@@ -387,8 +387,14 @@ pub fn linkat(old: &str, new: &str, flags: c_int) -> Result<()> {
     call!(linkat(AT_FDCWD, c(old).as_ptr(), AT_FDCWD, c(new).as_ptr(), flags)).map(drop)
 }
 
-/// linkat(2) of an open file.
+/// linkat(2) of an open file, by its name in /proc.
 pub fn link_open(file: &File, new: &str) -> Result<()> {
+    in_rust!(link_open(file, new));
+    linkat(&format!("/proc/self/fd/{}", file.as_raw_fd()), new, AT_SYMLINK_FOLLOW)
+}
+
+/// The like by its descriptor alone, which is not for everybody.
+pub fn link_descriptor(file: &File, new: &str) -> Result<()> {
     in_rust!(link_open(file, new));
     call!(linkat(file.as_raw_fd(), c("").as_ptr(), AT_FDCWD, c(new).as_ptr(), AT_EMPTY_PATH))
         .map(drop)

@@ -43,7 +43,8 @@ impl<R: Runtime> Drop for WaitingOpen<'_, R> {
 }
 
 impl<R: Runtime> User<R> {
-    /// Opens, and creates if asked. `mode` has the umask already taken off.
+    /// Opens, and creates if asked. `mode` has the umask already taken off unless the user is [`User::masked`]. With
+    /// [`OpenFlags::NAMELESS`] `target` is the directory in which the file would have a name ([`User::link`] gives it one).
     pub async fn open(
         &self,
         target: Target,
@@ -126,6 +127,8 @@ impl<R: Runtime> User<R> {
     /// Who opens for reading changes nothing that anybody is told.
     fn begin_open(&self, target: &Target, flags: OpenFlags) -> OwnChange<'_> {
         let touched = match (flags.has(OpenFlags::CREATE), flags.any(CHANGING)) {
+            // What it makes is known to nobody, and the directory stays as it is.
+            _ if flags.has(OpenFlags::NAMELESS) => Vec::new(),
             (true, _) => place_of(target).to_vec(),
             (false, true) => vec![name_of(target)],
             (false, false) => Vec::new(),

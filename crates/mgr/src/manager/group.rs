@@ -518,9 +518,8 @@ impl<'a, 'view> Group<'a, 'view> {
 /// Whether the request makes the store grow for good.
 fn grows(request: &Pending) -> bool {
     match request.header.operation {
-        Open::CODE => {
-            Open::from_bytes(&request.body).is_ok_and(|open| open.flags.has(OpenFlags::CREATE))
-        }
+        Open::CODE => Open::from_bytes(&request.body)
+            .is_ok_and(|open| open.flags.any(OpenFlags::CREATE | OpenFlags::NAMELESS)),
         code => table::grows(code),
     }
 }

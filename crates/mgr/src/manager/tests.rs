@@ -296,4 +296,5 @@ fn again(message: &Message) -> Message {
     Message { header: Header { tag, ..message.header }, body: message.body.clone() }
 }
 
+const NAMELESS: OpenFlags = OpenFlags::WRITE.with(OpenFlags::DIRECTORY).with(OpenFlags::NAMELESS);
 const CREATE: OpenFlags = OpenFlags::READ.with(OpenFlags::WRITE).with(OpenFlags::CREATE);

@@ -191,6 +191,9 @@ impl Everything {
         if inode.nlink == 0 && counted.0 == 0 {
             self.wrong(format!("file {object} has neither name nor open"));
         }
+        if inode.nlink > 0 && file.linkable {
+            self.wrong(format!("file {object} has a name and is to get its first"));
+        }
         if self.purging.contains(&object) {
             self.wrong(format!("file {object} is in the purge queue"));
         }

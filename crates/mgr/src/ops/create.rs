@@ -29,7 +29,7 @@ impl Execute for Mknod {
         }
         let (place, slot) = cx.new_place(&self.target, self.kind)?;
         let node = match self.kind {
-            FileKind::Regular => new_file(cx, &place, self.mode, &Striping::default())?,
+            FileKind::Regular => new_file(cx, &place.dir, self.mode, &Striping::default())?,
             kind => special(self, cx, &place, kind)?,
         };
         enter(cx, place, slot, &node);
@@ -70,17 +70,27 @@ impl Execute for Symlink {
     }
 }
 
-/// A new regular file with one name, to be entered at `place`.
+/// A new regular file with one name, to be entered in `dir`.
 pub(super) fn new_file(
     cx: &mut Context<'_, '_>,
-    place: &Place,
+    dir: &Node,
     mode: u32,
     wish: &Striping,
 ) -> Result<Node, Errno> {
-    let placement = cx.place_file(wish, defaults(&place.dir))?;
-    let mut node = new_node(cx, &place.dir, mode, Body::Regular(RegularFile::new(placement)))?;
+    let mut node = nameless_file(cx, dir, mode, wish)?;
     node.inode.nlink = 1;
     Ok(node)
+}
+
+/// A new regular file as it is made in `dir`, without a name.
+pub(super) fn nameless_file(
+    cx: &mut Context<'_, '_>,
+    dir: &Node,
+    mode: u32,
+    wish: &Striping,
+) -> Result<Node, Errno> {
+    let placement = cx.place_file(wish, defaults(dir))?;
+    new_node(cx, dir, mode, Body::Regular(RegularFile::new(placement)))
 }
 
 /// Saves a new object under its name, and the directory that has changed by it.
@@ -112,5 +122,5 @@ fn new_node(cx: &mut Context<'_, '_>, dir: &Node, mode: u32, body: Body) -> Resu
 const PERMISSION_BITS: u32 = 0o777;
 
 fn defaults(dir: &Node) -> &Striping {
-    &dir.inode.as_directory().expect("names are only made in directories").striping
+    &dir.inode.as_directory().expect("objects are only made in directories").striping
 }

@@ -13,8 +13,10 @@ impl Execute for Link {
         if node.inode.is_directory() {
             return Err(Errno::EPERM);
         }
-        if node.inode.nlink == 0 {
-            return Err(Errno::ENOENT); // Unlinked and open: its last name is gone for good.
+        // Open without a name: its last one is gone for good, unless it is still to get its first.
+        let first = node.inode.as_file_mut().is_some_and(|file| std::mem::take(&mut file.linkable));
+        if node.inode.nlink == 0 && !first {
+            return Err(Errno::ENOENT);
         }
         node.inode.gain_link()?;
         node.inode.touch(cx.now);

@@ -4,7 +4,7 @@ use pvfs_wire::attr::{Attr, FileKind, SizeState};
 use pvfs_wire::ops::{Close, Closed, Open, OpenFlags, Opened, Renew, Renewed};
 use pvfs_wire::{Bytes, Errno};
 
-use super::create::{enter, new_file};
+use super::create::{enter, nameless_file, new_file};
 use crate::execute::{Context, Execute};
 use crate::keys;
 use crate::namespace::{
@@ -26,6 +26,9 @@ impl Execute for Open {
         if cx.tx.contains(&keys::open(cx.client, self.open))? {
             return Err(Errno::EINVAL); // Numbers are used once.
         }
+        if self.flags.has(OpenFlags::NAMELESS) {
+            return open_nameless(self, cx);
+        }
         match goal(self, cx)? {
             Goal::Existing(node) => open_existing(self, cx, node),
             Goal::New(place, slot) => open_new(self, cx, place, slot),
@@ -36,7 +39,11 @@ impl Execute for Open {
 fn check_flags(flags: OpenFlags) -> Result<(), Errno> {
     let purpose = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::EXECUTE;
     let contradictory = flags.has(OpenFlags::CREATE | OpenFlags::DIRECTORY);
-    let impossible = contradictory || flags.has(OpenFlags::ADOPTED);
+    // As open(2) has it for O_TMPFILE; what nobody can write would stay empty.
+    let fits_nameless =
+        flags.has(OpenFlags::DIRECTORY | OpenFlags::WRITE) && !flags.has(OpenFlags::EXECUTE);
+    let wrongly_nameless = flags.has(OpenFlags::NAMELESS) && !fits_nameless;
+    let impossible = contradictory || wrongly_nameless || flags.has(OpenFlags::ADOPTED);
     if !flags.any(purpose) || impossible { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
@@ -81,11 +88,31 @@ fn open_new(
     slot: Slot,
 ) -> Result<Opened, Errno> {
     cx.who.require_names(&place.dir.inode)?;
-    let mut node = new_file(cx, &place, open.mode, &open.striping)?;
+    let mut node = new_file(cx, &place.dir, open.mode, &open.striping)?;
     cx.begin_open(&mut node, open.open, open.flags);
     enter(cx, place, slot, &node);
-    let attr = Attr { size_state: SizeState::Settled, ..cx.attr(&node) };
-    opened(open.flags, cx, &node, attr, true)
+    opened_new(open.flags, cx, &node)
+}
+
+/// Makes a file that lives as long as it is open, or until it is given a name; the directory does not change.
+fn open_nameless(open: &Open, cx: &mut Context<'_, '_>) -> Result<Opened, Errno> {
+    let dir = cx.find(&open.target, !open.flags.has(OpenFlags::NOFOLLOW))?;
+    if !dir.inode.is_directory() {
+        return Err(Errno::ENOTDIR);
+    }
+    cx.who.require_names(&dir.inode)?;
+    let mut node = nameless_file(cx, &dir, open.mode, &open.striping)?;
+    let file = node.inode.as_file_mut().expect("a regular file was made");
+    file.linkable = !open.flags.has(OpenFlags::EXCLUSIVE);
+    cx.begin_open(&mut node, open.open, open.flags);
+    cx.save(&node);
+    opened_new(open.flags, cx, &node)
+}
+
+/// Nobody has written it yet, whatever its opener will do.
+fn opened_new(flags: OpenFlags, cx: &Context<'_, '_>, node: &Node) -> Result<Opened, Errno> {
+    let attr = Attr { size_state: SizeState::Settled, ..cx.attr(node) };
+    opened(flags, cx, node, attr, true)
 }
 
 fn open_existing(open: &Open, cx: &mut Context<'_, '_>, mut node: Node) -> Result<Opened, Errno> {

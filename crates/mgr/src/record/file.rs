@@ -28,6 +28,8 @@ pub struct RegularFile {
     pub unsettled: bool,
     /// The iods may hold objects of it.
     pub stored: bool,
+    /// It was made without a name, and may be given one still.
+    pub linkable: bool,
     /// Grows when the placement changes, so that capabilities for the old one are refused.
     pub layout_epoch: u32,
     /// Where the data lie.
@@ -85,6 +87,7 @@ impl RegularFile {
             size: 0,
             unsettled: false,
             stored: false,
+            linkable: false,
             layout_epoch: 0,
             placement,
             writing: Writing::default(),
@@ -256,7 +259,12 @@ impl RegularFile {
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let open = self.writing != Writing::default();
-        let flags = [(self.unsettled, UNSETTLED), (self.stored, STORED), (open, OPEN)];
+        let flags = [
+            (self.unsettled, UNSETTLED),
+            (self.stored, STORED),
+            (open, OPEN),
+            (self.linkable, LINKABLE),
+        ];
         out.push(flags.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum());
         self.size.put(out);
         self.layout_epoch.put(out);
@@ -268,12 +276,13 @@ impl RegularFile {
 
     pub(super) fn get(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let flags = u8::get(from)?;
-        if flags & !(UNSETTLED | STORED | OPEN) != 0 {
+        if flags & !(UNSETTLED | STORED | OPEN | LINKABLE) != 0 {
             return Err(DecodeError::Value);
         }
         Ok(Self {
             unsettled: flags & UNSETTLED != 0,
             stored: flags & STORED != 0,
+            linkable: flags & LINKABLE != 0,
             size: Wire::get(from)?,
             layout_epoch: Wire::get(from)?,
             placement: Wire::get(from)?,
@@ -291,3 +300,4 @@ const CLOCKS_DIFFER_NS: i64 = 1_000_000_000;
 const UNSETTLED: u8 = 1;
 const STORED: u8 = 2;
 const OPEN: u8 = 4;
+const LINKABLE: u8 = 8;

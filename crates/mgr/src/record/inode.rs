@@ -326,6 +326,7 @@ mod tests {
     fn samples() -> Vec<Inode> {
         let mut written = regular();
         let file = written.as_file_mut().unwrap();
+        file.linkable = true;
         file.writing = Writing { opens: 3, writers: 2, end: 77, ..Writing::default() };
         file.writing.truncation = Some(Truncation {
             ticket: 5,

@@ -28,6 +28,11 @@ pub enum Act {
         new: String,
         follow: bool,
     },
+    /// Gives an open file a name.
+    LinkOpen {
+        slot: u32,
+        new: String,
+    },
     Unlink {
         path: String,
     },
@@ -107,6 +112,8 @@ pub struct How {
     pub append: bool,
     pub nofollow: bool,
     pub directory: bool,
+    /// Without O_DIRECTORY, which O_TMPFILE has in it.
+    pub nameless: bool,
 }
 
 /// A time argument of utimensat(2).
@@ -152,7 +159,7 @@ impl<'a> Chooser<'a> {
 
     /// Any act.
     pub fn act(&mut self) -> Act {
-        match self.below(78) {
+        match self.below(81) {
             0..8 => Act::Mkdir { path: self.path(), mode: self.mode(true) },
             8..13 => Act::File { path: self.path(), mode: self.mode(false) },
             13 => Act::Fifo { path: self.path(), mode: self.mode(false) },
@@ -185,6 +192,7 @@ impl<'a> Chooser<'a> {
             57..61 => Act::Close { slot: self.slot() },
             61..68 => Act::Write { slot: self.slot(), end: self.size() + 1 },
             68..71 => Act::Ftruncate { slot: self.slot(), size: self.size() },
+            71..74 => Act::LinkOpen { slot: self.slot(), new: self.path() },
             _ => Act::Append { slot: self.slot() },
         }
     }
@@ -194,6 +202,7 @@ impl<'a> Chooser<'a> {
         let (Act::Close { slot }
         | Act::Write { slot, .. }
         | Act::Ftruncate { slot, .. }
+        | Act::LinkOpen { slot, .. }
         | Act::Append { slot }) = act
         else {
             return None;
@@ -233,7 +242,7 @@ impl<'a> Chooser<'a> {
 
     fn how(&mut self) -> How {
         let (read, write) = self.of(&[(true, false), (false, true), (true, true)]);
-        How {
+        let how = How {
             read,
             write,
             create: self.one_in(2),
@@ -242,6 +251,12 @@ impl<'a> Chooser<'a> {
             append: self.one_in(3),
             nofollow: self.one_in(5),
             directory: self.one_in(12),
+            nameless: self.one_in(16),
+        };
+        match self.one_in(5) {
+            // As it has to be for a file without a name.
+            true => How { write: true, create: false, directory: true, nameless: true, ..how },
+            false => how,
         }
     }
 

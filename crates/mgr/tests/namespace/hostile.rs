@@ -22,7 +22,7 @@ fn requests(random: &mut Random) -> Vec<(u16, Vec<u8>)> {
     let (one, other) = (name(below(7)), name(below(7)));
     let (here, there) = (Target::below(handle, one), Target::below(handle, other));
     let (object, open, follow) = (Target::object(handle), below(4), below(2) == 0);
-    let flags = OpenFlags::from_bits(below(512) as u32).unwrap();
+    let flags = OpenFlags::from_bits(below(2048) as u32).unwrap();
     let xattr = ["user.a", "user.pvfs.pcount", "trusted.x", "security.y", "user.pvfs.dist"];
     let (xattr, value) = (xattr[below(5) as usize].into(), "2".into());
     let wrote = Wrote { end: below(1 << 40), mtime: Default::default(), uncertain: follow };

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -243,6 +244,11 @@ fn run(slots: &mut Slots, act: &Act) -> Result<String, Errno> {
             let flags = if *follow { AtFlags::SYMLINK_FOLLOW } else { AtFlags::empty() };
             rustix::fs::linkat(CWD, old.as_str(), CWD, new.as_str(), flags)?;
         }
+        Act::LinkOpen { slot, new } => {
+            let (file, _) = slots.get(slot).ok_or(Errno::BADF)?;
+            let old = format!("/proc/self/fd/{}", file.as_raw_fd());
+            rustix::fs::linkat(CWD, old, CWD, new.as_str(), AtFlags::SYMLINK_FOLLOW)?;
+        }
         Act::Unlink { path } => rustix::fs::unlink(path.as_str())?,
         Act::Rmdir { path } => rustix::fs::rmdir(path.as_str())?,
         Act::Rename { old, new, flags } => {
@@ -349,6 +355,7 @@ fn flags(how: How) -> OFlags {
         (how.append, OFlags::APPEND),
         (how.nofollow, OFlags::NOFOLLOW),
         (how.directory, OFlags::DIRECTORY),
+        (how.nameless, OFlags::TMPFILE.difference(OFlags::DIRECTORY)),
         (true, OFlags::NONBLOCK),
     ];
     others.into_iter().filter(|(set, _)| *set).fold(access, |flags, (_, flag)| flags | flag)

@@ -9,6 +9,7 @@ mod hostile;
 mod linux;
 mod managed;
 mod model;
+mod nameless;
 mod random;
 mod shared;
 mod side;

@@ -269,6 +269,11 @@ impl Side for Managed {
                 let attr = self.run(user, Link { existing, follow: *follow, new })?.attr;
                 self.confirm(attr)
             }
+            Act::LinkOpen { slot, new } => {
+                let existing = Target::object(self.slot(user, *slot)?.handle);
+                let attr = self.run(user, Link { existing, follow: false, new: at(new) })?.attr;
+                self.confirm(attr)
+            }
             Act::Unlink { path } => self.run(user, Unlink { target: at(path) }).map(nothing_told),
             Act::Rmdir { path } => self.run(user, Rmdir { target: at(path) }).map(nothing_told),
             Act::Rename { old, new, flags } => {
@@ -363,4 +368,5 @@ fn flags(how: How) -> OpenFlags {
         .with_if(how.append, OpenFlags::APPEND)
         .with_if(how.nofollow, OpenFlags::NOFOLLOW)
         .with_if(how.directory, OpenFlags::DIRECTORY)
+        .with_if(how.nameless, OpenFlags::NAMELESS)
 }

@@ -43,6 +43,8 @@ struct Object {
     uid: u32,
     gid: u32,
     times: [i64; 2],
+    /// It was made without a name, and may still get its first.
+    linkable: bool,
 }
 
 /// The tree; object 0 is the root.
@@ -67,7 +69,8 @@ const X: u32 = 1;
 impl Model {
     pub fn new() -> Self {
         let times = [10_000, 10_000];
-        let root = Object { kind: Kind::Dir(BTreeMap::new()), mode: 0o777, uid: 0, gid: 0, times };
+        let (kind, linkable) = (Kind::Dir(BTreeMap::new()), false);
+        let root = Object { kind, mode: 0o777, uid: 0, gid: 0, times, linkable };
         Self { objects: vec![root], slots: BTreeMap::new(), time: 10_000, user: 0 }
     }
 
@@ -219,8 +222,16 @@ impl Model {
         Ok(self.create_at(&spot, mode, kind))
     }
 
-    fn create_at(&mut self, spot: &Spot, mut mode: u32, kind: Kind) -> Id {
-        let dir = &self.objects[spot.dir];
+    fn create_at(&mut self, spot: &Spot, mode: u32, kind: Kind) -> Id {
+        let id = self.create_in(spot.dir, mode, kind);
+        self.children_mut(spot.dir).insert(spot.name.clone(), id);
+        self.data_changed(spot.dir);
+        id
+    }
+
+    /// An object as it is made in this directory, without a name.
+    fn create_in(&mut self, dir: Id, mut mode: u32, kind: Kind) -> Id {
+        let dir = &self.objects[dir];
         let mut gid = USERS[self.user].1;
         let is_dir = matches!(kind, Kind::Dir(_));
         if is_dir {
@@ -235,11 +246,8 @@ impl Model {
             }
         }
         let times = [self.time, self.time];
-        self.objects.push(Object { kind, mode, uid: self.uid(), gid, times });
-        let id = self.objects.len() - 1;
-        self.children_mut(spot.dir).insert(spot.name.clone(), id);
-        self.data_changed(spot.dir);
-        id
+        self.objects.push(Object { kind, mode, uid: self.uid(), gid, times, linkable: false });
+        self.objects.len() - 1
     }
 
     fn may_remove(&self, dir: Id, victim: Id) -> Result<()> {
@@ -363,6 +371,10 @@ impl Model {
 
     fn link(&mut self, old: &str, new: &str, follow: bool) -> Result<()> {
         let source = self.find(old, follow)?;
+        self.link_object(source, new)
+    }
+
+    fn link_object(&mut self, source: Id, new: &str) -> Result<()> {
         let spot = self.spot(new, |_| EEXIST)?;
         if self.at(&spot).is_some() {
             return Err(EEXIST);
@@ -374,6 +386,10 @@ impl Model {
         if self.is_dir(source) {
             return Err(EPERM);
         }
+        if self.nlink(source) == 0 && !self.objects[source].linkable {
+            return Err(ENOENT);
+        }
+        self.objects[source].linkable = false;
         self.children_mut(spot.dir).insert(spot.name.clone(), source);
         self.data_changed(spot.dir);
         self.changed(source);
@@ -455,6 +471,9 @@ impl Model {
         if how.create && how.directory {
             return Err(EINVAL);
         }
+        if how.nameless {
+            return self.open_nameless(path, how, mode, slot);
+        }
         let id = match self.goal(0, path, how, &mut 0)? {
             Ok(id) => id,
             Err(spot) => {
@@ -485,6 +504,21 @@ impl Model {
         if how.truncate {
             self.cut(id, 0);
         }
+        self.slots.insert((self.user, slot), (id, how));
+        Ok(())
+    }
+
+    fn open_nameless(&mut self, path: &str, how: How, mode: u32, slot: u32) -> Result<()> {
+        if !how.directory || !how.write {
+            return Err(EINVAL);
+        }
+        let dir = self.find(path, !how.nofollow)?;
+        if !self.is_dir(dir) {
+            return Err(ENOTDIR);
+        }
+        self.require(dir, W | X)?;
+        let id = self.create_in(dir, mode, Kind::File(0));
+        self.objects[id].linkable = !how.exclusive;
         self.slots.insert((self.user, slot), (id, how));
         Ok(())
     }
@@ -607,6 +641,15 @@ impl Model {
         }
     }
 
+    /// Whether Linux, when told to protect hard links, refuses to make one of `id`.
+    fn is_protected(&self, id: Id) -> bool {
+        let object = &self.objects[id];
+        let harmless = matches!(object.kind, Kind::File(_))
+            && object.mode & 0o6000 == 0
+            && self.may(id, R | W);
+        !self.owns(id) && !harmless
+    }
+
     /// Whether `id` is open for writing by anybody.
     fn is_written(&self, id: Id) -> bool {
         self.slots.values().any(|(open, how)| *open == id && how.write)
@@ -623,13 +666,13 @@ impl Side for Model {
     fn is_unfair(&mut self, user: usize, act: &Act) -> bool {
         self.user = user;
         match act {
-            Act::Link { old, follow, .. } => self.find(old, *follow).is_ok_and(|id| {
-                let object = &self.objects[id];
-                let harmless = matches!(object.kind, Kind::File(_))
-                    && object.mode & 0o6000 == 0
-                    && self.may(id, R | W);
-                !self.owns(id) && !harmless
-            }),
+            Act::Link { old, follow, .. } => {
+                self.find(old, *follow).is_ok_and(|id| self.is_protected(id))
+            }
+            Act::LinkOpen { slot, .. } => {
+                self.slot(*slot).is_ok_and(|(id, _)| self.is_protected(id))
+            }
+            Act::Open { how: How { nameless: true, .. }, .. } => false,
             Act::Open { path, how, .. } => {
                 let goal = self.goal(0, path, *how, &mut 0);
                 goal.is_ok_and(|goal| {
@@ -668,6 +711,10 @@ impl Side for Model {
                 self.create(path, 0o777, Kind::Symlink(to.clone())).map(|_| String::new())
             }
             Act::Link { old, new, follow } => self.link(old, new, *follow).map(done),
+            Act::LinkOpen { slot, new } => {
+                let (id, _) = self.slot(*slot)?;
+                self.link_object(id, new).map(done)
+            }
             Act::Unlink { path } => self.unlink(path).map(done),
             Act::Rmdir { path } => self.rmdir(path).map(done),
             Act::Rename { old, new, flags } => self.rename(old, new, *flags).map(done),

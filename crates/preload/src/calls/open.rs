@@ -71,7 +71,7 @@ pub unsafe fn opened(
     // SAFETY: the caller's promise.
     let stands_for = unsafe { alias_at(path) };
     if let Some(fd) = stands_for {
-        let again = finish(with(|process| process.open_again(fd, wanted)), |_| c_int::FAILED);
+        let again = finish(with(|process| process.open_again(fd, wanted, mode)), |_| c_int::FAILED);
         return followed(again);
     }
     // SAFETY: the caller's promise.

@@ -29,6 +29,11 @@ pub const MOUNT: Known = Known {
         ("stat/statx_tells_the_birth_time", "fuser 0.18 knows no FUSE_STATX; pvfs stat tells it"),
         ("space/a_hole_takes_none", BLOCKS),
         ("space/punching_gives_space_back", BLOCKS),
+        ("open/a_temporary_file_leaves_its_directory_as_it_is", NAMELESS),
+        ("open/a_temporary_file_is_asked_for_with_write_access_to_a_directory", NAMELESS),
+        ("open/an_exclusive_temporary_file_never_has_a_name", NAMELESS),
+        ("open/a_temporary_file_is_its_makers_in_a_directory_that_is_writable", NAMELESS),
+        ("open/a_temporary_file_is_named_by_its_descriptor", NAMELESS),
     ]],
     seldom: &[(
         "rename/a_replaced_name_is_never_absent",
@@ -37,7 +42,7 @@ pub const MOUNT: Known = Known {
     lacks: &[],
 };
 
-/// Through the preload library: what only the kernel can do, what the manager does not know, and O_TMPFILE.
+/// Through the preload library: what only the kernel can do, and what the manager does not know.
 pub const PRELOAD: Known = Known {
     always: &[
         UNKNOWN,
@@ -63,7 +68,7 @@ pub const PRELOAD: Known = Known {
     lacks: &[],
 };
 
-/// Through libpvfs: what the manager does not know, O_TMPFILE, and the calls that pvfs.h does not have.
+/// Through libpvfs: what the manager does not know, and the calls that pvfs.h does not have.
 pub const LIBRARY: Known = Known {
     always: &[UNKNOWN],
     seldom: &[],
@@ -98,14 +103,7 @@ pub const LIBRARY: Known = Known {
 
 /// Through pvfs-posix: as through the preload library, without what only that library does for programs.
 pub const RUST: Known = Known {
-    always: &[
-        UNKNOWN,
-        PIPES,
-        &[(
-            "link/a_removed_open_file_cannot_be_named_again",
-            "/proc is the kernel's: link_open does it",
-        )],
-    ],
+    always: &[UNKNOWN, PIPES],
     seldom: &[],
     lacks: &[
         // Only the kernel can do these.
@@ -131,11 +129,8 @@ pub const RUST: Known = Known {
 };
 
 /// Of every library.
-const UNKNOWN: &[Case] = &[
-    ("open/a_temporary_file_has_no_name_until_it_is_given_one", "refused with EOPNOTSUPP"),
-    ("space/a_hole_takes_none", BLOCKS),
-    ("space/punching_gives_space_back", BLOCKS),
-];
+const UNKNOWN: &[Case] =
+    &[("space/a_hole_takes_none", BLOCKS), ("space/punching_gives_space_back", BLOCKS)];
 
 /// Of every library that has names for pipes.
 const PIPES: &[Case] = &[
@@ -145,6 +140,7 @@ const PIPES: &[Case] = &[
     ("copy/needs_no_fifo", FIFO),
 ];
 
+const NAMELESS: &str = "a mount does not know FUSE_TMPFILE";
 const FIFO: &str = "only the kernel has pipes: opening one is ENXIO";
 const MAP: &str = "only the kernel sees what is written to memory: shared writable maps are ENODEV";
 const BLOCKS: &str =

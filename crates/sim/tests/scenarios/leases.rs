@@ -32,6 +32,14 @@ async fn unlink(client: &Client) {
     client.user.unlink(Target::below(root, "file")).await.expect("the weather is fine");
 }
 
+/// A file that never has a name.
+async fn nameless(client: &Client) -> OpenFile {
+    let root = Target::object(client.user.root().await.expect("the weather is fine"));
+    let flags = OpenFlags::WRITE | OpenFlags::DIRECTORY | OpenFlags::NAMELESS;
+    let file = client.user.open_regular(root, flags, 0o600, Striping::default()).await;
+    file.expect("the weather is fine")
+}
+
 fn whole_file(file: &OpenFile) -> Lock {
     let (family, kind) = (LockFamily::Flock, LockKind::Write);
     let (owner, pid, start, end) = (1, 1, 0, u64::MAX);
@@ -219,34 +227,40 @@ fn with_an_agent_an_idle_live_client_loses_nothing_however_long_it_is_idle() {
     });
 }
 
-/// The last user of an unlinked file goes in this way; soon nothing of it is left on any iod.
+/// The last user of files without a name, of which one never had any, goes in this way; soon nothing of them is left on
+/// any iod.
 fn is_purged(seed: u64, within: Duration, end: impl FnOnce(&mut World, ProcessId)) {
     let mut world = World::new(seed, Settings::default());
     let client = world.client("holder");
     let process = world.spawn("holder", async move {
         let file = open(&client).await;
-        client.user.write_at(&file, 0, &[1; 9000], false).await.expect("the weather is fine");
         unlink(&client).await;
+        let files = [file, nameless(&client).await];
+        for file in &files {
+            client.user.write_at(file, 0, &[1; 9000], false).await.expect("the weather is fine");
+        }
         client.sleep(Duration::from_secs(600)).await;
-        client.user.close(file).await.expect("the weather is fine");
+        for file in files {
+            client.user.close(file).await.expect("the weather is fine");
+        }
     });
     world.run_for(Duration::from_secs(500));
-    assert!(!world.objects().is_empty(), "the file is still open");
+    assert_eq!(world.objects().len(), 2, "the files are still open");
     end(&mut world, process);
     world.run_for(within);
     assert!(world.objects().is_empty(), "objects are left: {:?}", world.objects());
 }
 
 #[test]
-fn an_unlinked_file_is_purged_when_it_is_closed() {
-    seeds::each("an_unlinked_file_is_purged_when_it_is_closed", 3, |seed| {
+fn a_file_without_a_name_is_purged_when_it_is_closed() {
+    seeds::each("a_file_without_a_name_is_purged_when_it_is_closed", 3, |seed| {
         is_purged(seed, Duration::from_secs(110), |_, _| ());
     });
 }
 
 #[test]
-fn an_unlinked_file_is_purged_when_its_user_dies() {
-    seeds::each("an_unlinked_file_is_purged_when_its_user_dies", 3, |seed| {
+fn a_file_without_a_name_is_purged_when_its_user_dies() {
+    seeds::each("a_file_without_a_name_is_purged_when_its_user_dies", 3, |seed| {
         is_purged(seed, LEASE + SLACK + SLACK, |world, process| {
             world.command(Command::KillProcess(process, Crash::Killed));
         });
@@ -254,8 +268,8 @@ fn an_unlinked_file_is_purged_when_its_user_dies() {
 }
 
 #[test]
-fn an_unlinked_file_is_purged_although_daemons_were_down() {
-    seeds::each("an_unlinked_file_is_purged_although_daemons_were_down", 3, |seed| {
+fn a_file_without_a_name_is_purged_although_daemons_were_down() {
+    seeds::each("a_file_without_a_name_is_purged_although_daemons_were_down", 3, |seed| {
         is_purged(seed, RESTART + Duration::from_secs(200), |world, process| {
             world.command(Command::StopIod(1, Loss::Power));
             world.command(Command::KillProcess(process, Crash::Killed));

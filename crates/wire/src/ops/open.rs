@@ -28,6 +28,9 @@ bits! {
         EXECUTE = 256,
         /// Only in the manager's records: taken over from another process; see [`super::Adopt`].
         ADOPTED = 512,
+        /// With DIRECTORY and WRITE: makes a regular file that this open alone knows, as it would be made in the directory
+        /// that the target is. [`super::Link`] of it gives it a name, unless EXCLUSIVE says that it never gets one.
+        NAMELESS = 1024,
     }
 }
 

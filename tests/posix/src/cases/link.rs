@@ -72,15 +72,7 @@ fn names_the_symlink_or_what_it_leads_to_as_asked() {
 fn a_removed_open_file_cannot_be_named_again() {
     let open = file("f", b"");
     unlink("f").unwrap();
-    fails(
-        linkat(&format!("/proc/self/fd/{}", number(&open)), "g", AT_SYMLINK_FOLLOW),
-        Errno::ENOENT,
-    );
-}
-
-fn number(file: &File) -> i32 {
-    use std::os::fd::AsRawFd;
-    file.as_raw_fd()
+    fails(link_open(&open, "g"), Errno::ENOENT);
 }
 
 fn the_last_name_takes_the_file() {

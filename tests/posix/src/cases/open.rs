@@ -21,6 +21,9 @@ cases! { "open"
         a_trailing_slash_is_refused_for_files,
         opening_at_a_removed_directory_fails,
         a_temporary_file_has_no_name_until_it_is_given_one,
+        a_temporary_file_leaves_its_directory_as_it_is,
+        a_temporary_file_is_asked_for_with_write_access_to_a_directory,
+        an_exclusive_temporary_file_never_has_a_name,
         synchronous_writes_work,
         direct_reads_and_writes_work,
         many_descriptors_of_one_file_share_its_content,
@@ -33,6 +36,8 @@ cases! { "open"
         truncating_needs_write_permission,
         truncating_takes_setuid_from_the_file_of_a_user,
         noatime_is_for_owners,
+        a_temporary_file_is_its_makers_in_a_directory_that_is_writable,
+        a_temporary_file_is_named_by_its_descriptor,
     ]
 }
 
@@ -176,10 +181,42 @@ fn a_temporary_file_has_no_name_until_it_is_given_one() {
     assert_eq!(write(&file, b"hidden"), Ok(6));
     assert!(names(".").is_empty());
     assert_eq!(fstat(&file).unwrap().st_nlink, 0);
-    use std::os::fd::AsRawFd;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    linkat(&path, "f", AT_SYMLINK_FOLLOW).unwrap();
-    assert_eq!(content("f"), b"hidden");
+    link_open(&file, "f").unwrap();
+    link_open(&file, "g").unwrap();
+    assert_eq!((content("f"), links("g"), mode("f")), (b"hidden".to_vec(), 2, 0o600));
+    unlink("f").unwrap();
+    unlink("g").unwrap();
+    fails(link_open(&file, "f"), Errno::ENOENT);
+    assert_eq!(pread(&file, 6, 0).unwrap(), b"hidden");
+}
+
+fn a_temporary_file_leaves_its_directory_as_it_is() {
+    mkdir("d", 0o755).unwrap();
+    keeps_ctime("d", || drop(open("d", O_WRONLY | O_TMPFILE, 0o600).unwrap()));
+    rmdir("d").unwrap();
+}
+
+fn a_temporary_file_is_asked_for_with_write_access_to_a_directory() {
+    drop(file("f", b""));
+    symlink(".", "s").unwrap();
+    fails(open(".", O_RDONLY | O_TMPFILE, 0o600), Errno::EINVAL);
+    fails(open(".", O_RDWR | O_TMPFILE & !O_DIRECTORY, 0o600), Errno::EINVAL);
+    fails(open(".", O_RDWR | O_TMPFILE | O_CREAT, 0o600), Errno::EINVAL);
+    fails(open("f", O_RDWR | O_TMPFILE, 0o600), Errno::ENOTDIR);
+    fails(open("none", O_RDWR | O_TMPFILE, 0o600), Errno::ENOENT);
+    fails(open("s", O_RDWR | O_TMPFILE | O_NOFOLLOW, 0o600), Errno::ENOTDIR);
+    umask(0o027);
+    let made = open("s", O_WRONLY | O_TMPFILE | O_TRUNC | O_APPEND, 0o4666).unwrap();
+    assert_eq!(fstat(&made).unwrap().st_mode, S_IFREG | 0o4640);
+    fails(read(&made, 1), Errno::EBADF);
+}
+
+fn an_exclusive_temporary_file_never_has_a_name() {
+    let file = open(".", O_RDWR | O_TMPFILE | O_EXCL, 0o600).unwrap();
+    assert_eq!(write(&file, b"hidden"), Ok(6));
+    fails(link_open(&file, "f"), Errno::ENOENT);
+    assert!(names(".").is_empty());
+    assert_eq!(pread(&file, 6, 0).unwrap(), b"hidden");
 }
 
 fn synchronous_writes_work() {
@@ -280,4 +317,23 @@ fn noatime_is_for_owners() {
     drop(file("f", b"x"));
     drop(open("f", O_RDONLY | O_NOATIME, 0).unwrap());
     as_nobody(|| fails(open("f", O_RDONLY | O_NOATIME, 0), Errno::EPERM));
+}
+
+fn a_temporary_file_is_its_makers_in_a_directory_that_is_writable() {
+    mkdir("d", 0o755).unwrap();
+    as_nobody(|| fails(open("d", O_WRONLY | O_TMPFILE, 0o600), Errno::EACCES));
+    chmod("d", 0o766).unwrap();
+    as_nobody(|| fails(open("d", O_WRONLY | O_TMPFILE, 0o600), Errno::EACCES));
+    chown("d", 0, GROUP).unwrap();
+    chmod("d", 0o2773).unwrap();
+    as_nobody(|| {
+        let stat = fstat(&open("d", O_WRONLY | O_TMPFILE, 0o000).unwrap()).unwrap();
+        assert_eq!((stat.st_uid, stat.st_gid, stat.st_mode), (NOBODY, GROUP, S_IFREG));
+    });
+}
+
+fn a_temporary_file_is_named_by_its_descriptor() {
+    let file = open(".", O_WRONLY | O_TMPFILE, 0o600).unwrap();
+    link_descriptor(&file, "f").unwrap();
+    assert_eq!(links("f"), 1);
 }

@@ -93,7 +93,7 @@ pub unsafe fn opened(path: *const c_char, flags: c_int, mode: c_uint, wishes: &S
     let wanted = OFlags::from_bits_retain(plain as u32);
     // SAFETY: the caller's promise.
     if let Some(fd) = unsafe { alias_at(path) } {
-        return finish(with(|process| process.open_again(fd, wanted)), |_| c_int::FAILED);
+        return finish(with(|process| process.open_again(fd, wanted, mode)), |_| c_int::FAILED);
     }
     // SAFETY: the caller's promise; the C library looks at the path as we do.
     unsafe {

@@ -97,6 +97,37 @@ fn who_does_not_come_back_after_a_restart_loses_all() {
     assert_freed(&world);
 }
 
+/// A client with a file that never had a name, after a restart of the manager.
+fn holder_of_a_nameless_file() -> (World, Caller, Handle) {
+    let world = World::new();
+    let opened = world.call(&world.client(5), 1, &world.open_file("", 1, NAMELESS)).unwrap();
+    let world = world.restarted();
+    let (caller, reception) = world.arrive(5, 502);
+    assert!(reception.lease_kept);
+    world.pass_and_tick(1000.0);
+    assert!(world.call(&caller, 0, &Renew { open: 1 }).is_ok());
+    (world, caller, opened.attr.handle)
+}
+
+#[test]
+fn a_file_without_a_name_is_kept_through_a_restart_and_ends_with_its_client() {
+    let (world, caller, _) = holder_of_a_nameless_file();
+    world.manager.departed(&caller.peer, Departure::Closed);
+    world.pass_and_tick(1.1);
+    assert_freed(&world);
+}
+
+#[test]
+fn a_file_that_was_given_its_name_after_a_restart_stays_without_its_client() {
+    let (world, caller, handle) = holder_of_a_nameless_file();
+    let (existing, new) = (Target::object(handle), world.name("file"));
+    world.call(&caller, 2, &Link { existing, follow: false, new }).unwrap();
+    world.manager.departed(&caller.peer, Departure::Closed);
+    world.pass_and_tick(1.1);
+    assert_eq!(world.figure("opens"), 0);
+    assert!(world.exists(&world.client(6), "file"));
+}
+
 #[test]
 fn an_agent_keeps_or_ends_what_a_client_held_before_a_restart() {
     let world = World::new();
