@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use pvfs_config::{Cluster, Endpoint};
 use pvfs_layout::IodId;
 use pvfs_net::call::{Caller, Patience, Principal, Server, Told};
 use pvfs_net::runtime::Runtime;
+use pvfs_net::shared_buffers::SharedBuffers;
 use pvfs_wire::attr::Placement;
 use pvfs_wire::ops::Map;
 use pvfs_wire::{DATA_BYTES_MAX, Errno, Handle, Operation};
@@ -32,6 +33,7 @@ pub struct Filesystem<R: Runtime> {
     presence: Presence,
     given_up: Mutex<Vec<u64>>,
     boards: Boards,
+    shared_buffers: OnceLock<Arc<SharedBuffers>>,
     cache: Cache,
 }
 
@@ -111,6 +113,7 @@ impl<R: Runtime> Filesystem<R> {
             presence,
             given_up: Mutex::default(),
             boards: Boards::default(),
+            shared_buffers: OnceLock::new(),
             cache: Cache::default(),
         }))
     }
@@ -177,6 +180,16 @@ impl<R: Runtime> Filesystem<R> {
         let id = placement.iods.get(slot);
         let iod = id.and_then(|IodId(id)| self.iods.get(id as usize));
         iod.ok_or_else(|| Errno::EIO.into())
+    }
+
+    /// Shows these buffers to the iods of this node: what lies there is written to objects on loan without being copied
+    /// first. Only the first ones are.
+    pub fn share(&self, buffers: Arc<SharedBuffers>) {
+        let _ = self.shared_buffers.set(buffers);
+    }
+
+    pub(crate) fn shared_buffers(&self) -> Option<&Arc<SharedBuffers>> {
+        self.shared_buffers.get()
     }
 
     /// The words of iods that lend objects.

@@ -14,8 +14,9 @@ use crate::buffer::Pool;
 use crate::gate::{Fault, Gate, Now, Verdict};
 use crate::runtime::Instant;
 use crate::service::{ConnectionId, Desk, Request, Response, Service, Storage, Ticket};
+use crate::shared_buffers::SeenBuffers;
 use crate::stream::Stream;
-use crate::tray::SharedTray;
+use crate::tray::{Left, SharedTray};
 use input::{Frame, Input, Received};
 use output::Output;
 
@@ -28,6 +29,7 @@ pub struct Connection<S> {
     gate: Gate,
     /// Where the peer puts data down instead of sending them.
     tray: Option<Arc<SharedTray>>,
+    buffers: Option<SeenBuffers>,
     /// Requests of the round now under way.
     admitted: Vec<Admitted>,
     ending: bool,
@@ -69,6 +71,7 @@ impl<S: Stream> Connection<S> {
             output: Output::default(),
             gate,
             tray: None,
+            buffers: None,
             admitted: Vec::new(),
             ending: false,
             usual_reply_bytes: FIRST_REPLY_BYTES,
@@ -139,18 +142,20 @@ impl<S: Stream> Connection<S> {
     pub fn receive(&mut self, pool: &Pool, now: Now) -> std::io::Result<Received> {
         let mut files = Vec::new();
         let received = self.input.receive(&mut self.stream, pool, &mut files)?;
-        if let Some(file) = files.pop() {
-            self.take_tray(&file);
-        }
+        files.iter().for_each(|file| self.take_file(file));
         if let Received::Bytes(_) = received {
             self.progress_at = now.instant;
         }
         Ok(received)
     }
 
-    /// The peer has sent its tray along. What is none is noticed when the peer says that it used it.
-    fn take_tray(&mut self, file: &OwnedFd) {
-        self.tray = SharedTray::map(file).ok().map(Arc::new);
+    /// The peer has sent its tray along, or its buffers, which are of another length. What is neither is noticed when the
+    /// peer says that it used it.
+    fn take_file(&mut self, file: &OwnedFd) {
+        match SharedTray::map(file) {
+            Ok(tray) => self.tray = Some(Arc::new(tray)),
+            Err(_) => self.buffers = SeenBuffers::map(file).ok(),
+        }
     }
 
     /// Takes complete messages through the gate, until there are no more or the gate says stop.
@@ -218,8 +223,9 @@ impl<S: Stream> Connection<S> {
     /// Has the service do what a client of this node was killed in the middle of.
     pub fn redo_left(&mut self, service: &dyn Service, desk: &Arc<dyn Desk>, now: Now) {
         let Some(tray) = self.tray.clone() else { return };
-        let Some(message) = tray.take_left(now.instant) else { return };
-        let Some((header, body)) = read_left(&message, tray.room()) else { return };
+        let Some(left) = tray.take_left(now.instant) else { return };
+        let Some((header, body)) = read_left(&left.message, tray.room()) else { return };
+        let Some(placed) = self.placed(&left, header.data_bytes as usize) else { return };
         let Verdict::Serve(session) = self.gate.pass_left(&header, now) else { return };
         let Some(peer) = self.gate.peer() else { return };
         service.redo(Request {
@@ -227,10 +233,19 @@ impl<S: Stream> Connection<S> {
             session: session.as_ref(),
             header,
             body,
-            data: tray.data(header.data_bytes as usize),
-            storage: Storage::Tray(&tray),
+            data: placed.as_deref().unwrap_or_else(|| tray.data(header.data_bytes as usize)),
+            storage: if placed.is_some() { Storage::Round } else { Storage::Tray(&tray) },
             ticket: Ticket::new(self.id, header, desk.clone()),
         });
+    }
+
+    /// The data that a client left elsewhere than on its tray, if it did; nothing at all when they are not there.
+    fn placed(&self, left: &Left, bytes: usize) -> Option<Option<Vec<u8>>> {
+        if left.places.is_empty() {
+            return Some(None);
+        }
+        let data = self.buffers.as_ref()?.collected(&left.places, bytes)?;
+        (data.len() == bytes).then_some(Some(data))
     }
 
     /// The tray that a message's data are on, if they are on one; the error when there is no such.

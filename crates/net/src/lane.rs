@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use pvfs_wire::header::{checksum, checksum_pieces};
 use pvfs_wire::ops::{Auth, Hello, Lend, Welcome, Written};
@@ -14,6 +15,7 @@ use pvfs_wire::{Bytes, DecodeError, Errno, HEADER_BYTES, Header, OK, Operation, 
 
 use crate::loan::Loan;
 use crate::runtime::{Interest, Runtime, ready};
+use crate::shared_buffers::SharedBuffers;
 use crate::stream::Stream;
 use crate::tray::Tray;
 
@@ -32,6 +34,8 @@ pub struct Lane<S> {
     tray: Option<Tray>,
     /// Whether the request under way was left on the tray for the daemon.
     is_left: bool,
+    /// The buffers of this process that the daemon was given.
+    buffers: Option<Arc<SharedBuffers>>,
 }
 
 /// Which of the client's connections this is, for the daemon to tell stale ones.
@@ -81,6 +85,8 @@ pub struct LentRange<'a> {
     pub loan: &'a Loan,
     /// Where the range begins.
     pub local: u64,
+    /// Where the data may lie so that the daemon sees them.
+    pub buffers: Option<&'a Arc<SharedBuffers>>,
 }
 
 /// A reply that arrived; its data is already where it belongs.
@@ -119,6 +125,7 @@ impl<S: Stream> Lane<S> {
             files: Vec::new(),
             tray: None,
             is_left: false,
+            buffers: None,
         };
         ready(runtime, &lane.stream, Interest::Writable).await;
         lane.welcome = lane.ask(runtime, hello).await?;
@@ -223,7 +230,7 @@ impl<S: Stream> Lane<S> {
         runtime: &R,
         outgoing: &Outgoing<'_>,
     ) -> Option<u64> {
-        let LentRange { loan, local } = outgoing.lent?;
+        let LentRange { loan, local, buffers } = outgoing.lent?;
         let (bytes, now) = (outgoing.data.iter().map(|piece| piece.len()).sum(), runtime.now());
         if !Tray::holds(bytes) || !loan.is_good(now) {
             return None;
@@ -232,17 +239,31 @@ impl<S: Stream> Lane<S> {
             loan.spoil();
             return None;
         }
-        // A daemon that does not have the tray yet would not find the request there.
+        // A daemon that does not have the tray yet would not find the request there, nor data in buffers that it does
+        // not have.
         let tray = self.tray.as_mut().filter(|tray| tray.file().is_none())?;
-        tray.put(outgoing.data);
-        let header = Header { shared_data: true, ..finished(outgoing, self.tag, false) };
-        self.is_left = tray.leave(now, &header.encode(), outgoing.body);
-        if !self.is_left {
+        if buffers.is_some() && self.buffers.is_none() {
             return None;
         }
-        let local_size = loan.write_whole(local, tray.data(bytes), now)?;
+        let header = Header { shared_data: true, ..finished(outgoing, self.tag, false) };
+        let message = [&header.encode()[..], outgoing.body];
         // This process may have been stopped in the middle.
-        loan.is_good(runtime.now()).then_some(local_size)
+        let if_still_good = |_: &u64| loan.is_good(runtime.now());
+        let places = self.buffers.as_ref().and_then(|buffers| buffers.places(outgoing.data));
+        if places.is_some_and(|places| tray.leave(now, message, &places)) {
+            self.is_left = true;
+            let written = loan.write_whole(local, outgoing.data, now).filter(if_still_good);
+            if written.is_none() {
+                // The buffers are somebody else's when this is given up, the tray is nobody's.
+                tray.put(outgoing.data);
+                tray.data_are_here();
+            }
+            return written;
+        }
+        tray.put(outgoing.data);
+        self.is_left = tray.leave(now, message, &[]);
+        let written = self.is_left.then(|| loan.write_whole(local, &[tray.data(bytes)], now));
+        written.flatten().filter(if_still_good)
     }
 
     /// Whether the daemon is still at the other end, between two exchanges: one that was restarted finds nothing that
@@ -284,7 +305,8 @@ impl<S: Stream> Lane<S> {
         let header = Header { shared_data, ..finished(outgoing, self.tag, protect) }.encode();
         let mut pieces = vec![&header[..], outgoing.body];
         if shared_data {
-            self.send_tray(runtime, &mut pieces).await?;
+            let buffers = outgoing.lent.and_then(|lent| lent.buffers);
+            self.send_memory(runtime, buffers, &mut pieces).await?;
         } else {
             pieces.extend_from_slice(outgoing.data);
         }
@@ -322,20 +344,27 @@ impl<S: Stream> Lane<S> {
         true
     }
 
-    /// Gives the daemon the tray, with the beginning of the message, unless it has it already. Takes what it sent
-    /// off the pieces.
-    async fn send_tray<R: Runtime<Stream = S>>(
+    /// Gives the daemon the tray and the buffers, with the beginning of the message, unless it has them already. Takes
+    /// what it sent off the pieces.
+    async fn send_memory<R: Runtime<Stream = S>>(
         &mut self,
         runtime: &R,
+        buffers: Option<&Arc<SharedBuffers>>,
         pieces: &mut [&[u8]],
     ) -> Result<(), LaneError> {
         let Some(tray) = &mut self.tray else { return Ok(()) };
-        let Some(file) = tray.file() else { return Ok(()) };
+        let buffers = buffers.filter(|_| self.buffers.is_none());
+        let files = [tray.file(), buffers.map(|buffers| buffers.file())];
+        let files: Vec<BorrowedFd<'_>> = files.into_iter().flatten().map(AsFd::as_fd).collect();
+        if files.is_empty() {
+            return Ok(());
+        }
         loop {
-            match self.stream.send_files(&[IoSlice::new(pieces[0])], &[file.as_fd()]) {
+            match self.stream.send_files(&[IoSlice::new(pieces[0])], &files) {
                 Ok(sent) => {
                     pieces[0] = &pieces[0][sent..];
                     tray.handed_over();
+                    self.buffers = self.buffers.take().or_else(|| buffers.cloned());
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {

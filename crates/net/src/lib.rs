@@ -33,6 +33,7 @@ pub mod queue;
 pub mod reactor;
 pub mod runtime;
 pub mod service;
+pub mod shared_buffers;
 pub mod signals;
 pub mod socket;
 pub mod stream;

@@ -153,26 +153,31 @@ impl Loan {
         if from.len() > PIECES_MAX || !is_in_one_page(local, bytes) || !self.is_usable(now) {
             return None;
         }
-        let written = match from {
-            [piece] => rustix::io::pwrite(&self.file.file, piece, local),
-            pieces => {
-                let pieces: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
-                rustix::io::pwritev(&self.file.file, &pieces, local)
-            }
-        };
-        let written = self.judge(written)?;
+        let written = self.put(local, from)?;
         (written == bytes && self.is_good(now)).then_some(())
     }
 
     /// Writes all of this at `local`, which the daemon does again should this process be killed meanwhile; the caller has
     /// seen to that. Returns the object's size. `None` as of [`Self::write`].
-    pub fn write_whole(&self, local: u64, from: &[u8], now: Instant) -> Option<u64> {
-        if !self.is_usable(now) {
+    pub fn write_whole(&self, local: u64, from: &[&[u8]], now: Instant) -> Option<u64> {
+        let bytes: usize = from.iter().map(|piece| piece.len()).sum();
+        if from.len() > PIECES_MAX || !self.is_usable(now) {
             return None;
         }
-        let written = self.judge(rustix::io::pwrite(&self.file.file, from, local))?;
+        let written = self.put(local, from)?;
         let local_size = self.file.size()?;
-        (written == from.len()).then_some(local_size)
+        (written == bytes).then_some(local_size)
+    }
+
+    /// One call of the kernel, which others see as one.
+    fn put(&self, local: u64, from: &[&[u8]]) -> Option<usize> {
+        self.judge(match from {
+            [piece] => rustix::io::pwrite(&self.file.file, piece, local),
+            pieces => {
+                let pieces: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+                rustix::io::pwritev(&self.file.file, &pieces, local)
+            }
+        })
     }
 
     /// Reads ranges of the object, one after the other, into memory of the same length in all; what is beyond the end
@@ -339,7 +344,7 @@ mod tests {
         let read_only = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap();
         loan.file = LentFile::new(KeptFile::new(read_only, None), 1).unwrap();
         assert!(loan.is_good(Instant(0)));
-        assert_eq!(loan.write_whole(0, b"abc", Instant(0)), None);
+        assert_eq!(loan.write_whole(0, &[b"abc"], Instant(0)), None);
         assert!(!loan.is_good(Instant(0)));
     }
 

@@ -15,13 +15,15 @@
 //!
 //! A client that writes to an object on loan itself leaves the whole request on its tray meanwhile, in the page behind
 //! the data: the *redo record*. When its connection ends before it has taken that back, it was killed in the middle, and the
-//! daemon does what the request says.
+//! daemon does what the request says. Data that the daemon sees elsewhere ([`crate::shared_buffers`]) stay there.
 //!
 //! ```text
 //!   record   state   u32   0 none, 1 left, 2 taken by the daemon
 //!            bytes   u32   of header and body
 //!            since   u64   monotonic clock of the node, nanoseconds
+//!            places  u32   where the data lie instead of on the tray; 0 if they are on it
 //!            header, body  as they would have been sent
+//!            start, bytes  u32 each, of each place in the shared buffers
 //! ```
 
 use std::io;
@@ -30,10 +32,12 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use pvfs_wire::Wire;
 use rustix::fs::SealFlags;
 
 use crate::mapping::Mapping;
 use crate::runtime::Instant;
+use crate::shared_buffers::{Placed, read_places};
 
 /// The client's side.
 #[derive(Debug)]
@@ -47,6 +51,15 @@ pub struct Tray {
 #[derive(Debug)]
 pub struct SharedTray {
     memory: Mapping,
+}
+
+/// A request that somebody left who has ended.
+#[derive(Debug, Eq, PartialEq)]
+pub struct Left {
+    /// Header and body.
+    pub message: Vec<u8>,
+    /// Where its data lie in the shared buffers; on the tray if nowhere there.
+    pub places: Vec<Placed>,
 }
 
 impl Tray {
@@ -77,17 +90,29 @@ impl Tray {
         seen(&self.memory, 0..bytes)
     }
 
-    /// Leaves the request that writes what was put down: from now on, should this process end, the daemon carries it out.
-    /// False when it is too long for that.
-    pub fn leave(&mut self, now: Instant, header: &[u8], body: &[u8]) -> bool {
+    /// Leaves the request that writes what was put down, or what lies at these places: from now on, should this process
+    /// end, the daemon carries it out. False when it is too long for that.
+    pub fn leave(&mut self, now: Instant, message: [&[u8]; 2], places: &[Placed]) -> bool {
+        let [header, body] = message;
         let bytes = header.len() + body.len();
-        if bytes > MESSAGE_BYTES_MAX {
+        if bytes + places.len() * PLACE_BYTES > MESSAGE_BYTES_MAX {
             return false;
         }
-        let fields = [&(bytes as u32).to_le_bytes()[..], &now.0.to_le_bytes(), header, body];
+        let mut fields = [0; FIELDS_BYTES];
+        fields[..4].copy_from_slice(&(bytes as u32).to_le_bytes());
+        fields[4..12].copy_from_slice(&now.0.to_le_bytes());
+        fields[12..].copy_from_slice(&(places.len() as u32).to_le_bytes());
+        let mut placed = Vec::with_capacity(places.len() * PLACE_BYTES);
+        places.iter().for_each(|place| place.put(&mut placed));
+        let fields = [&fields[..], header, body, &placed];
         fill(self.bytes_mut(FIELDS..TRAY_BYTES), &fields);
         state(&self.memory).store(LEFT, Ordering::SeqCst);
         true
+    }
+
+    /// The data of the request that was left have been put down as well: whoever carries it out finds them here.
+    pub fn data_are_here(&mut self) {
+        word(&self.memory, PLACES).store(0, Ordering::SeqCst);
     }
 
     /// Takes the request back. False when the daemon has taken it: it thinks that this process has ended.
@@ -138,16 +163,18 @@ impl SharedTray {
         seen(&self.memory, 0..bytes)
     }
 
-    /// The header and body of a request that was left, for a client that has ended. Once; and not when it was left so long
+    /// The request that was left, for a client that has ended. Once; and not when it was left so long
     /// ago that others may have gone by its not being done: its loan is over then.
-    pub fn take_left(&self, now: Instant) -> Option<Vec<u8>> {
+    pub fn take_left(&self, now: Instant) -> Option<Left> {
         let state = state(&self.memory);
         state.compare_exchange(LEFT, TAKEN, Ordering::SeqCst, Ordering::SeqCst).ok()?;
         let (bytes, rest) = seen(&self.memory, FIELDS..TRAY_BYTES).split_first_chunk()?;
-        let (since, message) = rest.split_first_chunk()?;
+        let (since, rest) = rest.split_first_chunk()?;
+        let (places, rest) = rest.split_first_chunk()?;
         let is_late = Instant(u64::from_le_bytes(*since)).until(now) > LEFT_TIME_MAX;
-        let message = message.get(..u32::from_le_bytes(*bytes) as usize)?;
-        (!is_late).then(|| message.to_vec())
+        let (message, rest) = rest.split_at_checked(u32::from_le_bytes(*bytes) as usize)?;
+        let places = read_places(rest, u32::from_le_bytes(*places))?;
+        (!is_late).then(|| Left { message: message.to_vec(), places })
     }
 }
 
@@ -171,11 +198,16 @@ fn seen(memory: &Mapping, range: Range<usize>) -> &[u8] {
 }
 
 /// Whose turn it is with the record.
-#[allow(unsafe_code)]
 fn state(memory: &Mapping) -> &AtomicU32 {
-    // SAFETY: the record is mapped, page-aligned, as long as `memory` lives, and both processes touch this word
-    // of it as an atomic only.
-    unsafe { memory.start().add(RECORD).cast().as_ref() }
+    word(memory, RECORD)
+}
+
+#[allow(unsafe_code)]
+fn word(memory: &Mapping, at: usize) -> &AtomicU32 {
+    assert!(at.is_multiple_of(4) && at < TRAY_BYTES, "a word of the tray");
+    // SAFETY: it is mapped, four bytes within a page, as long as `memory` lives. The state both processes touch as an
+    // atomic only; the number of places is touched so while no other reference to it exists here.
+    unsafe { memory.start().add(at).cast().as_ref() }
 }
 
 /// As much as a client asks of an iod in one request.
@@ -185,7 +217,10 @@ const DATA_BYTES: usize = 1 << 20;
 const RECORD: usize = DATA_BYTES;
 const RECORD_BYTES: usize = 4096;
 const FIELDS: usize = RECORD + 4;
-const MESSAGE_BYTES_MAX: usize = RECORD_BYTES - 16;
+const PLACES: usize = RECORD + 16;
+const FIELDS_BYTES: usize = 16;
+const MESSAGE_BYTES_MAX: usize = RECORD_BYTES - 4 - FIELDS_BYTES;
+const PLACE_BYTES: usize = 8;
 
 const TRAY_BYTES: usize = DATA_BYTES + RECORD_BYTES;
 
@@ -219,13 +254,20 @@ mod tests {
         let mut tray = Tray::new().unwrap();
         let shared = SharedTray::map(tray.file().unwrap()).unwrap();
         let now = Instant(5_000_000_000);
+        let places = vec![Placed { start: 7, bytes: 9 }, Placed { start: 1, bytes: 2 }];
         assert_eq!(shared.take_left(now), None, "nothing was left");
-        assert!(tray.leave(now, b"header", b"body"));
+        assert!(tray.leave(now, [b"header", b"body"], &[]));
         assert!(tray.take_back());
         assert_eq!(shared.take_left(now), None, "it was taken back");
         assert!(tray.take_back(), "there is nothing any more that could be gone");
-        assert!(tray.leave(now, b"header", b"longer body"));
-        assert_eq!(shared.take_left(now.after(LEFT_TIME_MAX)), Some(b"headerlonger body".to_vec()));
+        assert!(tray.leave(now, [b"header", b"longer body"], &places));
+        tray.data_are_here();
+        let left = Left { message: b"headerlonger body".to_vec(), places: Vec::new() };
+        assert_eq!(shared.take_left(now), Some(left), "its data lie on the tray by now");
+        assert!(!tray.take_back());
+        assert!(tray.leave(now, [b"header", b"longer body"], &places));
+        let left = Left { message: b"headerlonger body".to_vec(), places };
+        assert_eq!(shared.take_left(now.after(LEFT_TIME_MAX)), Some(left));
         assert_eq!(shared.take_left(now), None, "it is taken once");
         assert!(!tray.take_back());
     }
@@ -235,9 +277,24 @@ mod tests {
         let mut tray = Tray::new().unwrap();
         let shared = SharedTray::map(tray.file().unwrap()).unwrap();
         let late = Instant(1).after(LEFT_TIME_MAX);
-        assert!(!tray.leave(Instant(0), b"header", &[0; MESSAGE_BYTES_MAX - 5]));
+        let places = [Placed { start: 0, bytes: 1 }; 2];
+        assert!(!tray.leave(Instant(0), [b"header", &[0; MESSAGE_BYTES_MAX - 5]], &[]));
+        assert!(!tray.leave(Instant(0), [b"header", &[0; MESSAGE_BYTES_MAX - 21]], &places));
         assert_eq!(shared.take_left(Instant(0)), None);
-        assert!(tray.leave(Instant(0), b"header", &[7; MESSAGE_BYTES_MAX - 6]));
+        assert!(tray.leave(Instant(0), [b"header", &[7; MESSAGE_BYTES_MAX - 22]], &places));
         assert_eq!(shared.take_left(late), None);
+    }
+
+    /// What a record says is believed only as far as it reaches.
+    #[test]
+    fn a_record_that_says_too_much_is_none() {
+        for fields in [[u32::MAX, 0, 0, 0], [10, 0, 0, u32::MAX], [4076, 0, 0, 1]] {
+            let mut tray = Tray::new().unwrap();
+            let shared = SharedTray::map(tray.file().unwrap()).unwrap();
+            assert!(tray.leave(Instant(0), [b"header", b"body"], &[]));
+            let bytes: Vec<u8> = fields.iter().flat_map(|field| field.to_le_bytes()).collect();
+            fill(tray.bytes_mut(FIELDS..TRAY_BYTES), &[&bytes]);
+            assert_eq!(shared.take_left(Instant(0)), None, "{fields:?}");
+        }
     }
 }

@@ -137,7 +137,8 @@ impl<R: Runtime> User<R> {
             let begun = self.filesystem.runtime().now();
             let place = Place { slot, local: local.start };
             if !is_in_one_page(local.start, bytes as usize) {
-                lent = Some((LentRange { loan, local: local.start }, begun));
+                let (local, buffers) = (local.start, self.filesystem.shared_buffers());
+                lent = Some((LentRange { loan, local, buffers }, begun));
             } else if self.write_lent(file, loan, place, &share.pieces, begun).is_some() {
                 return Ok(());
             }

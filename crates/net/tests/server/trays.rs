@@ -10,6 +10,7 @@ use pvfs_net::endpoint::Endpoint;
 use pvfs_net::lane::{Lane, LentRange, Outgoing};
 use pvfs_net::loan::{LentFile, Loan};
 use pvfs_net::runtime::{Instant, KeptFile, Runtime};
+use pvfs_net::shared_buffers::{Placed, SharedBuffers};
 use pvfs_net::tray::Tray;
 use pvfs_net::words::{SharedWords, Words};
 use pvfs_wire::{Header, OK};
@@ -88,6 +89,18 @@ type Leave = fn(Header) -> (Header, &'static [u8]);
 
 /// Leaves this, ends, and tells what the service was asked to do.
 fn redone(fixture: &Fixture, client: u64, since: Instant, leave: Leave) -> Vec<Vec<u8>> {
+    redone_from(fixture, client, since, leave, None, &[])
+}
+
+/// The like, of data that lie at these places in these buffers.
+fn redone_from(
+    fixture: &Fixture,
+    client: u64,
+    since: Instant,
+    leave: Leave,
+    buffers: Option<&SharedBuffers>,
+    places: &[Placed],
+) -> Vec<Vec<u8>> {
     let mut visitor = Client::introduced(&fixture.unix, hello(client, 1), &credential());
     let mut tray = Tray::new().unwrap();
     tray.put(&[b"data"]);
@@ -95,8 +108,13 @@ fn redone(fixture: &Fixture, client: u64, since: Instant, leave: Leave) -> Vec<V
     let frame = [&request.encode()[..], b"body"].concat();
     visitor.send_with(&frame, tray.file().unwrap());
     assert_eq!(visitor.receive().unwrap().data, b"data");
+    if let Some(buffers) = buffers {
+        let request = visitor.on_a_tray(ECHO, b"body", 4);
+        visitor.send_with(&[&request.encode()[..], b"body"].concat(), buffers.file());
+        assert_eq!(visitor.receive().unwrap().data, b"data");
+    }
     let (header, body) = leave(Header { tag: visitor.tag + 1, ..request });
-    assert!(tray.leave(since, &header.encode(), body));
+    assert!(tray.leave(since, [&header.encode(), body], places));
     drop(visitor);
     let departed = || fixture.echo.departed.lock().unwrap().iter().any(|(who, _)| *who == client);
     eventually("the client is gone", departed);
@@ -125,6 +143,23 @@ fn what_a_client_left_when_it_ended_is_done_if_it_might_have_been_sent() {
     assert_eq!(redone(&fixture, 60, long_ago, |header| (header, b"body")), [[0; 0]; 0]);
 }
 
+#[test]
+fn what_lies_in_the_clients_buffers_is_done_from_there() {
+    let (fixture, now) = (Fixture::new(), Blocking.now());
+    let (all, mut buffers) = SharedBuffers::create(2, 4096).unwrap();
+    buffers[1][..4].copy_from_slice(b"here");
+    let places = all.places(&[&buffers[1][2..4], &buffers[1][..2]]).unwrap();
+    let right: Leave = |header| (header, b"body");
+    let done = |client, buffers, places| redone_from(&fixture, client, now, right, buffers, places);
+    assert_eq!(done(80, Some(&*all), &places), [b"bodyrehe"]);
+    assert_eq!(done(81, Some(&*all), &[]), [b"bodydata"], "they lie on the tray");
+    let nothing = [[0; 0]; 0];
+    assert_eq!(done(82, None, &places), nothing, "nobody was given them");
+    assert_eq!(done(83, Some(&*all), &places[..1]), nothing, "not all of them");
+    let outside = [Placed { start: 8190, bytes: 4 }];
+    assert_eq!(done(84, Some(&*all), &outside), nothing);
+}
+
 /// A file as an iod lends it, by the first two of these words.
 fn lent(file: &File, words: &Words) -> Loan {
     Loan {
@@ -145,9 +180,10 @@ fn what_is_lent_is_written_without_a_message_while_the_daemon_is_there() {
     let mut introduced = Introduced::new(&fixture.unix, 70);
     let (file, words) = (tempfile::tempfile().unwrap(), Words::new(2).unwrap());
     let loan = lent(&file, &words);
-    let mut write = |data: &[u8]| {
+    let (all, mut shared) = SharedBuffers::create(1, 8192).unwrap();
+    let mut write = |data: &[u8], buffers: Option<&Arc<SharedBuffers>>| {
         let header = Header { session: introduced.session, ..Header::request(ECHO, 0) };
-        let (lent, data) = (Some(LentRange { loan: &loan, local: 3 }), &[data][..]);
+        let (lent, data) = (Some(LentRange { loan: &loan, local: 3, buffers }), &[data][..]);
         let outgoing = Outgoing { header, body: b"body", data, data_checksum: true, lent };
         let (mut back, served) = ([0; 5000], || fixture.echo.served.lock().unwrap().len());
         let (before, into) = (served(), &mut [&mut back[..]]);
@@ -157,11 +193,18 @@ fn what_is_lent_is_written_without_a_message_while_the_daemon_is_there() {
         (done.is_ok(), served() - before, there)
     };
     let of = |byte: u8| [vec![0; 3], vec![byte; 5000]].concat();
-    assert_eq!(write(&[1; 5000]), (true, 1, vec![]), "the daemon does not have the tray yet");
-    assert_eq!(write(&[2; 5000]), (true, 0, of(2)));
-    assert_eq!(write(&[3; 5000]), (true, 0, of(3)));
+    assert_eq!(write(&[1; 5000], None), (true, 1, vec![]), "the daemon does not have the tray yet");
+    assert_eq!(write(&[2; 5000], None), (true, 0, of(2)));
+    assert_eq!(write(&[3; 5000], None), (true, 0, of(3)));
+    shared[0].fill(4);
+    let lying_there = &shared[0][100..5100];
+    assert_eq!(write(lying_there, Some(&all)), (true, 1, of(3)), "nor the buffers");
+    assert_eq!(write(lying_there, Some(&all)), (true, 0, of(4)));
+    assert_eq!(write(&[5; 5000], Some(&all)), (true, 0, of(5)), "it lies elsewhere");
+    words.change(1);
+    assert_eq!(write(lying_there, Some(&all)), (true, 1, of(5)), "the loan is over");
     fixture.daemon.estop();
     eventually("all are gone", || !fixture.echo.departed.lock().unwrap().is_empty());
-    assert_eq!(write(&[4; 5000]), (false, 0, of(3)), "nobody would do it again");
+    assert_eq!(write(&[6; 5000], None), (false, 0, of(5)), "nobody would do it again");
     assert_eq!(fixture.echo.redone.lock().unwrap().len(), 0);
 }
