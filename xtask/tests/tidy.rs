@@ -37,7 +37,6 @@ const UNSAFE: &[&str] = &[
     "capi/src/ffi/",
     "capi/tests/entries/calls.rs",
     "posix/src/c/",
-    "fuse/src/flock.rs",
     "fuse/src/mapped.rs",
     "posix/src/shared.rs",
     "preload/src/",

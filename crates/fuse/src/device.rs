@@ -1,7 +1,7 @@
 //! The kernel's side of a mount: /dev/fuse, mount(2), and fusermount3 for those who may not call it.
 //!
-//! Done here and not by fuser, which gives its mounts no type of their own and, when it ends, unmounts
-//! whatever has been mounted over the same directory meanwhile.
+//! Mounts have a type of their own, and only what is ours is unmounted: something else may have been mounted over the
+//! same directory meanwhile.
 
 use std::ffi::CString;
 use std::fs::OpenOptions;

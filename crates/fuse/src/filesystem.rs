@@ -1,267 +1,307 @@
-//! The kernel's requests, one method each: unpack, do, reply. What they mean is under [`crate::ops`].
+//! The kernel's requests, one method each: do it, reply. What they mean is under [`crate::ops`].
 
 use std::ffi::OsStr;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use fuser::{
-    AccessFlags, BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, Generation,
-    INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
-    RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
-    ReplyXattr, Request, TimeOrNow, WriteFlags,
-};
 use pvfs_client::{Result, Seek};
+use pvfs_net::shared_buffers::SharedBuffers;
+use pvfs_wire::Errno;
 use pvfs_wire::attr::Attr;
-use pvfs_wire::ops::{Asked, LockFamily};
+use pvfs_wire::ops::{Asked as Wished, LockFamily};
 use rustix::fs::OFlags;
 
 use crate::attributes::{file_attr, generation, kernel_errno, nobody};
-use crate::flock;
 use crate::identity::Requester;
-use crate::kernel::{agree, agree_on_access_lists, can_map_past_pages, open_flags};
+use crate::kernel::{agree, can_map_past_pages, open_flags, with_access_lists};
 use crate::locks;
 use crate::mounted::Mounted;
 use crate::ops::{Changes, Opened, Position, Transfer, WantedLock};
+use crate::protocol::answer::{AttrOut, CountOut, EntryOut, LockOut, OpenOut, StatfsOut, StatxOut};
+use crate::protocol::init::{Agreement, Offer};
+use crate::protocol::listing::Listing;
+use crate::protocol::request::{CopyIn, LockIn, ReadIn, Setattr, WriteIn};
+use crate::protocol::{Asked, FileHandle, Request};
+use crate::queue::{Filesystem, Memory, Reply};
 
-/// A mount, as fuser calls it.
+/// A mount, as the kernel's requests reach it.
 pub struct KernelFilesystem(pub Arc<Mounted>);
 
 impl Filesystem for KernelFilesystem {
-    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        agree(config)?;
-        self.0.maps_past_pages.store(can_map_past_pages(config), Ordering::Relaxed);
-        if self.0.kernel_checks {
-            agree_on_access_lists(config);
-        }
-        Ok(())
+    fn agree(&self, offer: &Offer) -> Agreement {
+        self.0.maps_past_pages.store(can_map_past_pages(offer), Ordering::Relaxed);
+        if self.0.kernel_checks { with_access_lists(agree()) } else { agree() }
     }
 
-    fn destroy(&mut self) {
+    fn serve(&self, asked: Asked, request: Request<'_>, reply: Reply) {
+        use Request as R;
+        let node = asked.node;
+        match request {
+            R::Lookup { name } => self.lookup(asked, name, reply),
+            R::Forget { lookups } => self.0.nodes.forget(node, lookups),
+            R::BatchForget(nodes) => {
+                nodes.into_iter().for_each(|(node, lookups)| self.0.nodes.forget(node, lookups));
+            }
+            R::Getattr { number } => self.getattr(asked, number, reply),
+            R::Statx { number } => self.statx(asked, number, reply),
+            R::Setattr(wanted) => self.setattr(asked, wanted, reply),
+            R::Readlink => self.readlink(asked, reply),
+            R::Symlink { name, target } => self.symlink(asked, name, Path::new(target), reply),
+            R::Mknod { name, mode, umask, rdev } => {
+                self.mknod(asked, name, Wished { bits: mode, umask }, rdev, reply);
+            }
+            R::Mkdir { name, mode, umask } => {
+                self.mkdir(asked, name, Wished { bits: mode, umask }, reply);
+            }
+            R::Unlink { name } => self.unlink(asked, name, reply),
+            R::Rmdir { name } => self.rmdir(asked, name, reply),
+            R::Rename { name, new_dir, new_name, flags } => {
+                self.rename(asked, name, (new_dir, new_name), flags, reply);
+            }
+            R::Link { node: linked, name } => self.link(asked, linked, name, reply),
+            R::Access { wanted } => {
+                empty(reply, self.0.access(self.requester(asked), node, wanted));
+            }
+            R::Statfs => self.statfs(asked, reply),
+            request => self.serve_open(asked, request, reply),
+        }
+    }
+
+    /// What the kernel hands us to be written lies where iods of this node see it.
+    fn buffers(&self, count: usize, bytes: usize) -> Vec<Memory> {
+        match SharedBuffers::create(count, bytes) {
+            Ok((all, buffers)) => {
+                self.0.filesystem.share(all);
+                buffers.into_iter().map(|buffer| Box::new(buffer) as Memory).collect()
+            }
+            Err(error) => {
+                tracing::warn!("writes to iods of this node are copied once more: {error}");
+                (0..count).map(|_| Box::new(self.0.buffers.take(bytes)) as Memory).collect()
+            }
+        }
+    }
+
+    fn end(&self) {
         self.0.close_all();
     }
+}
 
-    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.0.lookup(self.requester(request), parent.0, name);
-        self.entry(reply, (parent, name), self.log("lookup", parent, found));
+/// Whole objects and names.
+impl KernelFilesystem {
+    /// What is done with open files and directories, with locks and extended attributes.
+    fn serve_open(&self, asked: Asked, request: Request<'_>, reply: Reply) {
+        use Request as R;
+        let node = asked.node;
+        match request {
+            R::Open { flags } => self.open(asked, flags, reply),
+            R::Create { name, flags, mode, umask } => {
+                self.create(asked, name, Wished { bits: mode, umask }, flags, reply);
+            }
+            R::Tmpfile { flags, mode, umask } => {
+                self.tmpfile(asked, Wished { bits: mode, umask }, flags, reply);
+            }
+            R::Read(from) => self.read(asked, &from, reply),
+            R::Write { to, data } => self.write(asked, &to, data, reply),
+            R::Flush { number, owner } => {
+                empty(reply, self.0.flush(self.requester(asked), node, number, owner));
+            }
+            R::Release { number, flock_owner } => {
+                self.0.release(number, flock_owner);
+                reply.ok();
+            }
+            R::Fsync { number } => {
+                let requester = self.requester(asked);
+                self.0.with_data(move |mounted| empty(reply, mounted.fsync(requester, number)));
+            }
+            R::Opendir => self.opendir(asked, reply),
+            R::Readdir(from) => self.readdir(asked, &from, reply),
+            R::Readdirplus(from) => self.readdirplus(asked, &from, reply),
+            R::Releasedir { number } => {
+                self.0.releasedir(node, number);
+                reply.ok();
+            }
+            R::Fsyncdir => {
+                let requester = self.requester(asked);
+                self.0.with_data(move |mounted| empty(reply, mounted.fsync_names(requester)));
+            }
+            R::Getlk(lock) => self.getlk(asked, &lock, reply),
+            R::Setlk { lock, wait } => {
+                self.0.setlk(self.requester(asked), wanted_lock(&lock), wait, reply);
+            }
+            R::Setxattr { name, value, flags } => {
+                empty(reply, self.0.setxattr(self.requester(asked), node, name, value, flags));
+            }
+            R::Getxattr { name, room } => self.getxattr(asked, name, room, reply),
+            R::Listxattr { room } => {
+                xattr(reply, room, self.0.listxattr(self.requester(asked), node));
+            }
+            R::Removexattr { name } => {
+                empty(reply, self.0.removexattr(self.requester(asked), node, name));
+            }
+            R::Fallocate { number, offset, bytes, mode } => {
+                let (requester, at) = (self.requester(asked), Position { number, offset });
+                self.0.with_data(move |mounted| {
+                    empty(reply, mounted.fallocate(requester, at, bytes, mode));
+                });
+            }
+            R::Lseek { number, offset, whence } => {
+                self.lseek(asked, (number, offset), whence, reply);
+            }
+            // The answer has 32 bits for how many.
+            R::CopyFileRange(copy) => self.copy_range(asked, &copy, 1 << 31, reply),
+            R::Ioctl => reply.error(Errno::ENOTTY),
+            // What is not implemented here the kernel does without, or refuses: files are always ready to be polled.
+            _ => reply.error(Errno::ENOSYS),
+        }
     }
 
-    fn forget(&self, _request: &Request, node: INodeNo, lookups: u64) {
-        self.0.nodes.forget(node.0, lookups);
+    fn lookup(&self, asked: Asked, name: &OsStr, reply: Reply) {
+        let found = self.0.lookup_to_open(self.requester(asked), asked.node, name);
+        self.entry(reply, (asked.node, name), self.log("lookup", asked.node, found));
     }
 
-    fn getattr(
-        &self,
-        request: &Request,
-        node: INodeNo,
-        number: Option<FileHandle>,
-        reply: ReplyAttr,
-    ) {
-        let requester = requester(request);
+    fn getattr(&self, asked: Asked, number: Option<FileHandle>, reply: Reply) {
+        let requester = requester(asked);
         if number.is_none() {
-            let attr = self.0.getattr(requester, node.0);
-            return self.attr(reply, self.log("getattr", node, attr));
+            let attr = self.0.getattr(requester, asked.node);
+            return tell_attr(&self.0, reply, self.log("getattr", asked.node, attr));
         }
         self.0.with_data(move |mounted| {
-            tell_attr(mounted, reply, mounted.getattr_exactly(requester, node.0));
+            tell_attr(mounted, reply, mounted.getattr_exactly(requester, asked.node));
         });
     }
 
-    fn setattr(
-        &self,
-        request: &Request,
-        node: INodeNo,
-        mode: Option<u32>,
-        uid: Option<u32>,
-        gid: Option<u32>,
-        size: Option<u64>,
-        atime: Option<TimeOrNow>,
-        mtime: Option<TimeOrNow>,
-        _ctime: Option<SystemTime>,
-        number: Option<FileHandle>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
-        let (requester, timeout) = (self.requester(request), self.0.options.cache.timeout());
-        let changes = Changes { mode, uid, gid, atime, mtime };
+    /// The like with the time of birth, which is all that the kernel asks it for.
+    fn statx(&self, asked: Asked, number: Option<FileHandle>, reply: Reply) {
+        let requester = requester(asked);
+        if number.is_none() {
+            let attr = self.0.getattr(requester, asked.node);
+            return tell_statx(&self.0, reply, self.log("statx", asked.node, attr));
+        }
+        self.0.with_data(move |mounted| {
+            tell_statx(mounted, reply, mounted.getattr_exactly(requester, asked.node));
+        });
+    }
+
+    fn setattr(&self, asked: Asked, wanted: Setattr, reply: Reply) {
+        let (requester, timeout) = (self.requester(asked), self.0.options.cache.timeout());
+        let Setattr { mode, uid, gid, size, atime, mtime, number } = wanted;
+        let (node, changes) = (asked.node, Changes { mode, uid, gid, atime, mtime });
         let Some(size) = size else {
-            let changed = self.0.setattr(requester, node.0, changes);
-            return self.attr(reply, self.log("setattr", node, changed));
+            let changed = self.0.setattr(requester, node, changes);
+            return tell_attr(&self.0, reply, self.log("setattr", node, changed));
         };
         self.0.with_data(move |mounted| {
-            let resized = mounted.resize(requester, node.0, number, size).and_then(|attr| {
+            let resized = mounted.resize(requester, node, number, size).and_then(|attr| {
                 let more = !changes.is_empty();
-                if more { mounted.setattr(requester, node.0, changes) } else { Ok(attr) }
+                if more { mounted.setattr(requester, node, changes) } else { Ok(attr) }
             });
             match resized {
-                Ok(attr) => reply.attr(&timeout, &file_attr(&attr)),
+                Ok(attr) => reply.record(&AttrOut::new(file_attr(&attr), timeout)),
                 Err(error) => reply.error(kernel_errno(&error)),
             }
         });
     }
 
-    fn readlink(&self, request: &Request, node: INodeNo, reply: ReplyData) {
-        match self.log("readlink", node, self.0.readlink(self.requester(request), node.0)) {
+    fn readlink(&self, asked: Asked, reply: Reply) {
+        let read = self.0.readlink(self.requester(asked), asked.node);
+        match self.log("readlink", asked.node, read) {
             Ok(path) => reply.data(&path),
             Err(error) => reply.error(kernel_errno(&error)),
         }
     }
 
-    fn mknod(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        umask: u32,
-        rdev: u32,
-        reply: ReplyEntry,
-    ) {
-        let made = self.0.mknod(
-            self.requester(request),
-            parent.0,
-            name,
-            Asked { bits: mode, umask },
-            rdev,
-        );
-        self.entry(reply, (parent, name), self.named("mknod", &[(parent, name)], made).map(Some));
+    fn mknod(&self, asked: Asked, name: &OsStr, wished: Wished, rdev: u32, reply: Reply) {
+        let made = self.0.mknod(self.requester(asked), asked.node, name, wished, rdev);
+        self.made("mknod", (asked.node, name), made, reply);
     }
 
-    fn mkdir(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        umask: u32,
-        reply: ReplyEntry,
-    ) {
-        let made =
-            self.0.mkdir(self.requester(request), parent.0, name, Asked { bits: mode, umask });
-        self.entry(reply, (parent, name), self.named("mkdir", &[(parent, name)], made).map(Some));
+    fn mkdir(&self, asked: Asked, name: &OsStr, wished: Wished, reply: Reply) {
+        let made = self.0.mkdir(self.requester(asked), asked.node, name, wished);
+        self.made("mkdir", (asked.node, name), made, reply);
     }
 
-    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(
-            reply,
-            self.named(
-                "unlink",
-                &[(parent, name)],
-                self.0.unlink(self.requester(request), parent.0, name),
-            ),
-        );
+    fn symlink(&self, asked: Asked, name: &OsStr, target: &Path, reply: Reply) {
+        let made = self.0.symlink(self.requester(asked), asked.node, name, target);
+        self.made("symlink", (asked.node, name), made, reply);
     }
 
-    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(
-            reply,
-            self.named(
-                "rmdir",
-                &[(parent, name)],
-                self.0.rmdir(self.requester(request), parent.0, name),
-            ),
-        );
+    fn link(&self, asked: Asked, linked: u64, name: &OsStr, reply: Reply) {
+        let made = self.0.link(self.requester(asked), linked, asked.node, name);
+        self.made("link", (asked.node, name), made, reply);
     }
 
-    fn symlink(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        target: &Path,
-        reply: ReplyEntry,
-    ) {
-        let made = self.0.symlink(self.requester(request), parent.0, name, target);
-        self.entry(reply, (parent, name), self.named("symlink", &[(parent, name)], made).map(Some));
+    fn unlink(&self, asked: Asked, name: &OsStr, reply: Reply) {
+        let gone = self.0.unlink(self.requester(asked), asked.node, name);
+        empty(reply, self.named("unlink", &[(asked.node, name)], gone));
     }
 
-    fn rename(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        new_parent: INodeNo,
-        new_name: &OsStr,
-        flags: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        let (old, new) = ((parent.0, name), (new_parent.0, new_name));
-        let moved = self.0.rename(self.requester(request), old, new, flags.bits());
-        empty(reply, self.named("rename", &[(parent, name), (new_parent, new_name)], moved));
+    fn rmdir(&self, asked: Asked, name: &OsStr, reply: Reply) {
+        let gone = self.0.rmdir(self.requester(asked), asked.node, name);
+        empty(reply, self.named("rmdir", &[(asked.node, name)], gone));
     }
 
-    fn link(
-        &self,
-        request: &Request,
-        node: INodeNo,
-        parent: INodeNo,
-        name: &OsStr,
-        reply: ReplyEntry,
-    ) {
-        let made = self.0.link(self.requester(request), node.0, parent.0, name);
-        self.entry(reply, (parent, name), self.named("link", &[(parent, name)], made).map(Some));
+    fn rename(&self, asked: Asked, name: &OsStr, new: (u64, &OsStr), flags: u32, reply: Reply) {
+        let old = (asked.node, name);
+        let moved = self.0.rename(self.requester(asked), old, new, flags);
+        empty(reply, self.named("rename", &[old, new], moved));
     }
 
-    fn open(&self, request: &Request, node: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let (requester, flags) = (self.requester(request), open_flags(flags.0));
-        let open = move |mounted: &Arc<Mounted>| match mounted.open(requester, node.0, flags) {
-            Ok(opened) => reply.opened(opened.number, opened.caching),
+    fn statfs(&self, asked: Asked, reply: Reply) {
+        let requester = self.requester(asked);
+        self.0.with_data(move |mounted| match mounted.statfs(requester) {
+            Ok((space, names)) => reply.record(&StatfsOut {
+                blocks: space.total_bytes / FRAGMENT_BYTES,
+                blocks_free: space.free_bytes / FRAGMENT_BYTES,
+                blocks_available: space.available_bytes / FRAGMENT_BYTES,
+                files: names.files.saturating_add(names.files_free),
+                files_free: names.files_free,
+                block_bytes: 1 << 20,
+                name_bytes_max: pvfs_wire::NAME_BYTES_MAX as u32,
+                fragment_bytes: FRAGMENT_BYTES as u32,
+                padding: 0,
+                spare: [0; 6],
+            }),
+            Err(error) => reply.error(kernel_errno(&error)),
+        });
+    }
+}
+
+/// Open files and directories.
+impl KernelFilesystem {
+    fn open(&self, asked: Asked, flags: u32, reply: Reply) {
+        let (requester, flags) = (self.requester(asked), open_flags(flags));
+        let open = move |mounted: &Arc<Mounted>| match mounted.open(requester, asked.node, flags) {
+            Ok(opened) => reply.record(&OpenOut::new(opened.number, opened.kept)),
             Err(error) => reply.error(kernel_errno(&error)),
         };
         self.maybe_with_data(flags, open);
     }
 
-    fn create(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        umask: u32,
-        flags: i32,
-        reply: ReplyCreate,
-    ) {
-        let (requester, flags) = (self.requester(request), open_flags(flags));
-        let (name, timeout) = (name.to_owned(), self.0.options.cache.timeout());
-        let create = move |mounted: &Arc<Mounted>| match mounted.create(
-            requester,
-            parent.0,
-            &name,
-            Asked { bits: mode, umask },
-            flags,
-        ) {
-            Ok(Opened { attr, number, caching }) => {
-                let generation = generation(attr.handle);
-                reply.created(&timeout, &file_attr(&attr), generation, number, caching);
-            }
-            Err(error) => reply.error(kernel_errno(&error)),
-        };
-        self.maybe_with_data(flags, create);
+    fn create(&self, asked: Asked, name: &OsStr, wished: Wished, flags: u32, reply: Reply) {
+        let (requester, flags) = (self.requester(asked), open_flags(flags));
+        let name = name.to_owned();
+        self.maybe_with_data(flags, move |mounted: &Arc<Mounted>| {
+            let opened = mounted.create(requester, asked.node, &name, wished, flags);
+            tell_created(mounted, reply, opened);
+        });
     }
 
-    fn read(
-        &self,
-        request: &Request,
-        _node: INodeNo,
-        number: FileHandle,
-        offset: u64,
-        bytes: u32,
-        _flags: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        let requester = self.requester(request);
+    fn tmpfile(&self, asked: Asked, wished: Wished, flags: u32, reply: Reply) {
+        let (requester, flags) = (self.requester(asked), open_flags(flags));
+        let opened = self.0.create_nameless(requester, asked.node, wished, flags);
+        tell_created(&self.0, reply, self.log("tmpfile", asked.node, opened));
+    }
+
+    fn read(&self, asked: Asked, from: &ReadIn, reply: Reply) {
+        let (requester, bytes) = (self.requester(asked), from.bytes);
         let transfer = Transfer {
             requester,
-            number,
-            offset,
+            number: from.number,
+            offset: from.offset,
             sync: false,
             mapped: false,
             kill_privileges: false,
@@ -272,23 +312,15 @@ impl Filesystem for KernelFilesystem {
         });
     }
 
-    fn write(
-        &self,
-        request: &Request,
-        _node: INodeNo,
-        number: FileHandle,
-        offset: u64,
-        data: &[u8],
-        write_flags: WriteFlags,
-        flags: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        let sync = open_flags(flags.0).intersects(OFlags::DSYNC | OFlags::SYNC);
-        let kill_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let mapped = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let requester = self.requester(request);
-        let transfer = Transfer { requester, number, offset, sync, mapped, kill_privileges };
+    fn write(&self, asked: Asked, to: &WriteIn, data: &[u8], reply: Reply) {
+        let transfer = Transfer {
+            requester: self.requester(asked),
+            number: to.number,
+            offset: to.offset,
+            sync: open_flags(to.flags).intersects(OFlags::DSYNC | OFlags::SYNC),
+            mapped: to.is_of_pages(),
+            kill_privileges: to.kills_privileges(),
+        };
         // The data lie in the reading thread's buffer: they are copied only if another thread takes over.
         if let Some(_inline) = self.0.data.inline() {
             return written(reply, data.len(), self.0.write(transfer, data));
@@ -299,248 +331,52 @@ impl Filesystem for KernelFilesystem {
         self.0.data.spawn(move || written(reply, copy.len(), mounted.write(transfer, &copy)));
     }
 
-    fn flush(
-        &self,
-        request: &Request,
-        node: INodeNo,
-        number: FileHandle,
-        owner: LockOwner,
-        reply: ReplyEmpty,
-    ) {
-        empty(reply, self.0.flush(self.requester(request), node.0, number, owner.0));
-    }
-
-    fn release(
-        &self,
-        _request: &Request,
-        _node: INodeNo,
-        number: FileHandle,
-        _flags: OpenFlags,
-        flock_owner: Option<LockOwner>,
-        _flush: bool,
-        reply: ReplyEmpty,
-    ) {
-        self.0.release(number, flock_owner.map(|owner| owner.0));
-        reply.ok();
-    }
-
-    fn fsync(
-        &self,
-        request: &Request,
-        _node: INodeNo,
-        number: FileHandle,
-        _datasync: bool,
-        reply: ReplyEmpty,
-    ) {
-        let requester = self.requester(request);
-        self.0.with_data(move |mounted| empty(reply, mounted.fsync(requester, number)));
-    }
-
-    fn opendir(&self, request: &Request, node: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match self.0.opendir(self.requester(request), node.0) {
-            Ok((number, flags)) => reply.opened(number, flags),
+    fn opendir(&self, asked: Asked, reply: Reply) {
+        match self.0.opendir(self.requester(asked), asked.node) {
+            Ok((number, kept)) => reply.record(&OpenOut::new(number, kept)),
             Err(error) => reply.error(kernel_errno(&error)),
         }
     }
 
-    fn readdir(
-        &self,
-        request: &Request,
-        node: INodeNo,
-        number: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
-        let listed = self.0.readdir(self.requester(request), number, offset, &mut reply);
-        match self.log("readdir", node, listed) {
-            Ok(()) => reply.ok(),
+    fn readdir(&self, asked: Asked, from: &ReadIn, reply: Reply) {
+        let mut lines = Listing::new(from.bytes);
+        let requester = self.requester(asked);
+        let listed = self.0.readdir(requester, from.number, from.offset, &mut lines);
+        match self.log("readdir", asked.node, listed) {
+            Ok(()) => reply.data(lines.bytes()),
             Err(error) => reply.error(kernel_errno(&error)),
         }
     }
 
-    fn readdirplus(
-        &self,
-        request: &Request,
-        node: INodeNo,
-        number: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
-        let listed = self.0.readdirplus(self.requester(request), number, offset, &mut reply);
-        match self.log("readdirplus", node, listed) {
-            Ok(_telling) => reply.ok(),
+    fn readdirplus(&self, asked: Asked, from: &ReadIn, reply: Reply) {
+        let mut lines = Listing::new(from.bytes);
+        let requester = self.requester(asked);
+        let listed = self.0.readdirplus(requester, from.number, from.offset, &mut lines);
+        match self.log("readdirplus", asked.node, listed) {
+            Ok(_telling) => reply.data(lines.bytes()),
             Err(error) => reply.error(kernel_errno(&error)),
         }
     }
 
-    fn releasedir(
-        &self,
-        _request: &Request,
-        node: INodeNo,
-        number: FileHandle,
-        _flags: OpenFlags,
-        reply: ReplyEmpty,
-    ) {
-        self.0.releasedir(node.0, number);
-        reply.ok();
+    fn getxattr(&self, asked: Asked, name: &OsStr, room: u32, reply: Reply) {
+        let (requester, node) = (requester(asked), asked.node);
+        let extras = self.0.recent.take(requester.pid, node).map(|told| told.extras);
+        xattr(reply, room, self.0.getxattr(requester, node, name, extras));
     }
 
-    fn fsyncdir(&self, request: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        let requester = self.requester(request);
-        self.0.with_data(move |mounted| empty(reply, mounted.fsync_names(requester)));
-    }
-
-    fn statfs(&self, request: &Request, _node: INodeNo, reply: ReplyStatfs) {
-        let requester = self.requester(request);
-        self.0.with_data(move |mounted| match mounted.statfs(requester) {
-            Ok((space, names)) => reply.statfs(
-                space.total_bytes / FRAGMENT_BYTES,
-                space.free_bytes / FRAGMENT_BYTES,
-                space.available_bytes / FRAGMENT_BYTES,
-                names.files.saturating_add(names.files_free),
-                names.files_free,
-                1 << 20,
-                pvfs_wire::NAME_BYTES_MAX as u32,
-                FRAGMENT_BYTES as u32,
-            ),
-            Err(error) => reply.error(kernel_errno(&error)),
-        });
-    }
-
-    fn setxattr(
-        &self,
-        request: &Request,
-        node: INodeNo,
-        name: &OsStr,
-        value: &[u8],
-        flags: i32,
-        _position: u32,
-        reply: ReplyEmpty,
-    ) {
-        empty(reply, self.0.setxattr(self.requester(request), node.0, name, value, flags));
-    }
-
-    fn getxattr(
-        &self,
-        request: &Request,
-        node: INodeNo,
-        name: &OsStr,
-        room: u32,
-        reply: ReplyXattr,
-    ) {
-        let requester = requester(request);
-        let extras = self.0.recent.take(requester.pid, node.0).map(|told| told.extras);
-        xattr(reply, room, self.0.getxattr(requester, node.0, name, extras));
-    }
-
-    fn listxattr(&self, request: &Request, node: INodeNo, room: u32, reply: ReplyXattr) {
-        xattr(reply, room, self.0.listxattr(self.requester(request), node.0));
-    }
-
-    fn removexattr(&self, request: &Request, node: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.0.removexattr(self.requester(request), node.0, name));
-    }
-
-    fn access(&self, request: &Request, node: INodeNo, wanted: AccessFlags, reply: ReplyEmpty) {
-        empty(reply, self.0.access(self.requester(request), node.0, wanted.bits()));
-    }
-
-    fn getlk(
-        &self,
-        request: &Request,
-        _node: INodeNo,
-        number: FileHandle,
-        owner: LockOwner,
-        start: u64,
-        last: u64,
-        kind: i32,
-        pid: u32,
-        reply: ReplyLock,
-    ) {
-        let family = LockFamily::Range;
-        let wanted = WantedLock { number, family, owner: owner.0, pid, kind, start, last };
-        match self.0.getlk(self.requester(request), wanted) {
+    fn getlk(&self, asked: Asked, lock: &LockIn, reply: Reply) {
+        let (start, last) = (lock.start, lock.last);
+        match self.0.getlk(self.requester(asked), wanted_lock(lock)) {
             Ok(Some(held)) => {
-                let last = locks::kernel_end(held.end);
-                reply.locked(held.start, last, locks::number(held.kind), held.pid);
+                let (last, kind) = (locks::kernel_end(held.end), locks::number(held.kind));
+                reply.record(&LockOut { start: held.start, last, kind, pid: held.pid });
             }
-            Ok(None) => reply.locked(start, last, UNLOCKED, 0),
+            Ok(None) => reply.record(&LockOut { start, last, kind: UNLOCKED, pid: 0 }),
             Err(error) => reply.error(kernel_errno(&error)),
         }
     }
 
-    fn setlk(
-        &self,
-        request: &Request,
-        _node: INodeNo,
-        number: FileHandle,
-        owner: LockOwner,
-        start: u64,
-        last: u64,
-        kind: i32,
-        pid: u32,
-        sleep: bool,
-        reply: ReplyEmpty,
-    ) {
-        let family = flock::family(request);
-        let wanted = WantedLock { number, family, owner: owner.0, pid, kind, start, last };
-        self.0.setlk(self.requester(request), wanted, sleep, reply);
-    }
-
-    fn ioctl(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: IoctlFlags,
-        _: u32,
-        _: &[u8],
-        _: u32,
-        reply: ReplyIoctl,
-    ) {
-        reply.error(Errno::ENOTTY);
-    }
-
-    /// Files are always ready, which is what the kernel answers once it has been told that we do not.
-    fn poll(
-        &self,
-        _: &Request,
-        _: INodeNo,
-        _: FileHandle,
-        _: PollNotifier,
-        _: PollEvents,
-        _: PollFlags,
-        reply: ReplyPoll,
-    ) {
-        reply.error(Errno::ENOSYS);
-    }
-
-    fn fallocate(
-        &self,
-        request: &Request,
-        _node: INodeNo,
-        number: FileHandle,
-        offset: u64,
-        bytes: u64,
-        mode: i32,
-        reply: ReplyEmpty,
-    ) {
-        let requester = self.requester(request);
-        let at = Position { number, offset };
-        self.0.with_data(move |mounted| {
-            empty(reply, mounted.fallocate(requester, at, bytes, mode));
-        });
-    }
-
-    fn lseek(
-        &self,
-        request: &Request,
-        _node: INodeNo,
-        number: FileHandle,
-        offset: i64,
-        whence: i32,
-        reply: ReplyLseek,
-    ) {
+    fn lseek(&self, asked: Asked, (number, offset): (FileHandle, i64), whence: u32, reply: Reply) {
         let what = match whence {
             SEEK_DATA => Seek::Data,
             SEEK_HOLE => Seek::Hole,
@@ -548,34 +384,21 @@ impl Filesystem for KernelFilesystem {
         };
         // No byte is before the first.
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        let requester = self.requester(request);
+        let requester = self.requester(asked);
         let at = Position { number, offset };
         self.0.with_data(move |mounted| match mounted.seek(requester, at, what) {
-            Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),
+            Ok(found) => reply.record(&i64::try_from(found).unwrap_or(i64::MAX)),
             Err(error) => reply.error(kernel_errno(&error)),
         });
     }
 
-    fn copy_file_range(
-        &self,
-        request: &Request,
-        _from: INodeNo,
-        from_number: FileHandle,
-        from_offset: u64,
-        _to: INodeNo,
-        to_number: FileHandle,
-        to_offset: u64,
-        bytes: u64,
-        _flags: CopyFileRangeFlags,
-        reply: ReplyWrite,
-    ) {
-        let requester = self.requester(request);
-        let from = Position { number: from_number, offset: from_offset };
-        let to = Position { number: to_number, offset: to_offset };
-        // The answer has 32 bits for how many.
-        let bytes = bytes.min(1 << 31);
+    fn copy_range(&self, asked: Asked, copy: &CopyIn, bytes_max: u64, reply: Reply) {
+        let requester = self.requester(asked);
+        let from = Position { number: copy.from, offset: copy.from_offset };
+        let to = Position { number: copy.to, offset: copy.to_offset };
+        let bytes = copy.bytes.min(bytes_max);
         self.0.with_data(move |mounted| match mounted.copy_range(requester, from, to, bytes) {
-            Ok(copied) => reply.written(copied as u32),
+            Ok(copied) => reply.record(&CountOut::new(copied as u32)),
             Err(error) => reply.error(kernel_errno(&error)),
         });
     }
@@ -583,38 +406,34 @@ impl Filesystem for KernelFilesystem {
 
 impl KernelFilesystem {
     /// Who asks. Whatever their thread was told last belongs to an earlier system call.
-    fn requester(&self, request: &Request) -> Requester {
-        self.0.recent.forget(request.pid());
-        requester(request)
+    fn requester(&self, asked: Asked) -> Requester {
+        self.0.recent.forget(asked.pid);
+        requester(asked)
     }
 
     /// Tells what a name means, and for how long that holds.
-    fn entry(
-        &self,
-        reply: ReplyEntry,
-        (parent, name): (INodeNo, &OsStr),
-        found: Result<Option<Attr>>,
-    ) {
+    fn entry(&self, reply: Reply, (parent, name): (u64, &OsStr), found: Result<Option<Attr>>) {
         let mounted = &self.0;
         let _telling = mounted.coherence.telling();
         match found {
             Ok(Some(attr)) => {
                 let object = Some(attr.handle.object);
-                let name_ttl = mounted.name_ttl(parent.0, name.as_bytes(), object);
+                let name_ttl = mounted.name_ttl(parent, name.as_bytes(), object);
                 let attr_ttl = mounted.believed_ttl(&attr);
                 let generation = generation(attr.handle);
-                reply.entry_with_ttls(&attr_ttl, &name_ttl, &file_attr(&attr), generation);
+                reply.record(&EntryOut::new(file_attr(&attr), generation, name_ttl, attr_ttl));
             }
-            Ok(None) => match mounted.name_ttl(parent.0, name.as_bytes(), None) {
+            Ok(None) => match mounted.name_ttl(parent, name.as_bytes(), None) {
                 Duration::ZERO => reply.error(Errno::ENOENT),
-                ttl => reply.entry(&ttl, &file_attr(&nobody()), Generation(0)),
+                ttl => reply.record(&EntryOut::new(file_attr(&nobody()), 0, ttl, ttl)),
             },
             Err(error) => reply.error(kernel_errno(&error)),
         }
     }
 
-    fn attr(&self, reply: ReplyAttr, attr: Result<Attr>) {
-        tell_attr(&self.0, reply, attr);
+    /// Tells of an object that was given a name.
+    fn made(&self, what: &str, name: (u64, &OsStr), made: Result<Attr>, reply: Reply) {
+        self.entry(reply, name, self.named(what, &[name], made).map(Some));
     }
 
     /// Opening waits for the manager only, unless there are data to be cut.
@@ -624,17 +443,17 @@ impl KernelFilesystem {
 
     /// The like of [`Self::log`], for a change of names: when it is not known whether it has happened, what the
     /// kernel believes of them is not certain either.
-    fn named<T>(&self, what: &str, names: &[(INodeNo, &OsStr)], outcome: Result<T>) -> Result<T> {
+    fn named<T>(&self, what: &str, names: &[(u64, &OsStr)], outcome: Result<T>) -> Result<T> {
         if outcome.as_ref().is_err_and(is_uncertain) {
             let names: Vec<(u64, &[u8])> =
-                names.iter().map(|(dir, name)| (dir.0, name.as_bytes())).collect();
+                names.iter().map(|(dir, name)| (*dir, name.as_bytes())).collect();
             self.0.doubt(&names);
         }
         self.log(what, names[0].0, outcome)
     }
 
     /// Says what failed and why, which the error number alone does not tell.
-    fn log<T>(&self, what: &str, node: INodeNo, outcome: Result<T>) -> Result<T> {
+    fn log<T>(&self, what: &str, node: u64, outcome: Result<T>) -> Result<T> {
         match &outcome {
             Err(error) if crate::attributes::is_silence(error) => {
                 tracing::warn!("{what} {node}: {error}");
@@ -652,36 +471,65 @@ fn is_uncertain(error: &pvfs_client::Error) -> bool {
     crate::attributes::is_silence(error) || error.errno() == pvfs_wire::Errno::EINTR
 }
 
-fn tell_attr(mounted: &Mounted, reply: ReplyAttr, attr: Result<Attr>) {
+fn tell_attr(mounted: &Mounted, reply: Reply, attr: Result<Attr>) {
     let _telling = mounted.coherence.telling();
     match attr {
-        Ok(attr) => reply.attr(&mounted.believed_ttl(&attr), &file_attr(&attr)),
+        Ok(attr) => reply.record(&AttrOut::new(file_attr(&attr), mounted.believed_ttl(&attr))),
         Err(error) => reply.error(kernel_errno(&error)),
     }
 }
 
-fn requester(request: &Request) -> Requester {
-    Requester { uid: request.uid(), gid: request.gid(), pid: request.pid() }
+fn tell_statx(mounted: &Mounted, reply: Reply, attr: Result<Attr>) {
+    let _telling = mounted.coherence.telling();
+    match attr {
+        Ok(attr) => {
+            let ttl = mounted.believed_ttl(&attr);
+            reply.record(&StatxOut::new(&file_attr(&attr), attr.btime, ttl));
+        }
+        Err(error) => reply.error(kernel_errno(&error)),
+    }
 }
 
-fn empty(reply: ReplyEmpty, outcome: Result<()>) {
+fn tell_created(mounted: &Mounted, reply: Reply, opened: Result<Opened>) {
+    let timeout = mounted.options.cache.timeout();
+    match opened {
+        Ok(Opened { attr, number, kept }) => {
+            let generation = generation(attr.handle);
+            let entry = EntryOut::new(file_attr(&attr), generation, timeout, timeout);
+            reply.record(&(entry, OpenOut::new(number, kept)));
+        }
+        Err(error) => reply.error(kernel_errno(&error)),
+    }
+}
+
+fn requester(asked: Asked) -> Requester {
+    Requester { uid: asked.uid, gid: asked.gid, pid: asked.pid }
+}
+
+fn wanted_lock(lock: &LockIn) -> WantedLock {
+    let family = if lock.is_flock() { LockFamily::Flock } else { LockFamily::Range };
+    let LockIn { number, owner, pid, kind, start, last, .. } = *lock;
+    WantedLock { number, family, owner, pid, kind, start, last }
+}
+
+fn empty(reply: Reply, outcome: Result<()>) {
     match outcome {
         Ok(()) => reply.ok(),
         Err(error) => reply.error(kernel_errno(&error)),
     }
 }
 
-fn written(reply: ReplyWrite, bytes: usize, outcome: Result<()>) {
+fn written(reply: Reply, bytes: usize, outcome: Result<()>) {
     match outcome {
-        Ok(()) => reply.written(bytes as u32),
+        Ok(()) => reply.record(&CountOut::new(bytes as u32)),
         Err(error) => reply.error(kernel_errno(&error)),
     }
 }
 
 /// Asked with no room, the length is the answer.
-fn xattr(reply: ReplyXattr, room: u32, outcome: Result<Vec<u8>>) {
+fn xattr(reply: Reply, room: u32, outcome: Result<Vec<u8>>) {
     match outcome {
-        Ok(value) if room == 0 => reply.size(value.len() as u32),
+        Ok(value) if room == 0 => reply.record(&CountOut::new(value.len() as u32)),
         Ok(value) if value.len() <= room as usize => reply.data(&value),
         Ok(_) => reply.error(Errno::ERANGE),
         Err(error) => reply.error(kernel_errno(&error)),
@@ -694,5 +542,5 @@ const FRAGMENT_BYTES: u64 = 4096;
 /// `F_UNLCK`
 const UNLOCKED: i32 = 2;
 
-const SEEK_DATA: i32 = 3;
-const SEEK_HOLE: i32 = 4;
+const SEEK_DATA: u32 = 3;
+const SEEK_HOLE: u32 = 4;

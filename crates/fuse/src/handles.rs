@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-use fuser::FileHandle;
 use pvfs_client::{Error, OpenFile, User};
 use pvfs_net::blocking::Blocking;
 use pvfs_wire::Errno;
+
+use crate::protocol::FileHandle;
 
 /// A table of open things. Numbers are never used twice, so a late request cannot hit another's file.
 pub struct Handles<T> {

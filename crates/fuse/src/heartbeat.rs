@@ -22,6 +22,7 @@ fn beat(mounted: &Weak<Mounted>) {
     loop {
         thread::sleep(INTERVAL);
         let Some(mounted) = mounted.upgrade() else { return };
+        mounted.give_up_pins();
         let manager = mounted.filesystem.manager();
         let beaten = mounted
             .identities

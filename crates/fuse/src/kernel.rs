@@ -1,37 +1,26 @@
 //! What is agreed with the kernel when a mount begins; the same for every file system mounted here.
 
-use std::io;
-
-use fuser::{FopenFlags, InitFlags, KernelConfig};
 use rustix::fs::OFlags;
 
 use crate::options::Direct;
 use crate::pages::{Caching, Through};
+use crate::protocol::Kept;
+use crate::protocol::init::{self, Agreement, Offer};
 
-/// Asks for everything we can make use of and the kernel can give.
-pub fn agree(config: &mut KernelConfig) -> io::Result<()> {
-    for flag in WANTED.iter() {
-        // Older kernels lack some; each does without.
-        let _ = config.add_capabilities(flag);
-    }
-    let refused =
-        |nearest: u32| io::Error::other(format!("the kernel allows {nearest} bytes only"));
-    config.set_max_write(TRANSFER_BYTES).map_err(refused)?;
-    let _ = config.set_max_background(BACKGROUND_REQUESTS);
-    let _ = config.set_congestion_threshold(BACKGROUND_REQUESTS);
-    Ok(())
+/// Everything we can make use of; what the kernel cannot give is done without.
+pub fn agree() -> Agreement {
+    Agreement { wanted: WANTED, transfer_bytes: TRANSFER_BYTES, background: BACKGROUND_REQUESTS }
 }
 
 /// Whether a file that goes past the page cache can be mapped by several programs.
-pub fn can_map_past_pages(config: &KernelConfig) -> bool {
-    config.capabilities().contains(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP)
+pub fn can_map_past_pages(offer: &Offer) -> bool {
+    offer.has(init::DIRECT_IO_ALLOW_MMAP)
 }
 
 /// Where the kernel checks permissions it has to look at access control lists too. It asks for them as for any
 /// extended attribute, which costs no message where attributes are cached.
-pub fn agree_on_access_lists(config: &mut KernelConfig) {
-    // Kernels before 4.9 check the mode alone.
-    let _ = config.add_capabilities(InitFlags::FUSE_POSIX_ACL);
+pub fn with_access_lists(agreement: Agreement) -> Agreement {
+    Agreement { wanted: agreement.wanted | init::POSIX_ACL, ..agreement }
 }
 
 /// What an open with these flags has to do with the page cache.
@@ -57,38 +46,36 @@ pub fn through(policy: Direct, flags: OFlags) -> Through {
 
 /// What the kernel is to do with its pages, in its words. Who goes past them leaves them alone: others may be
 /// writing through them.
-pub fn flags_of(caching: Caching) -> FopenFlags {
+pub fn kept(caching: Caching) -> Kept {
     match caching {
-        Caching::Keep => FopenFlags::FOPEN_KEEP_CACHE,
-        Caching::Drop => FopenFlags::empty(),
-        Caching::Bypass => FopenFlags::FOPEN_KEEP_CACHE
-            .union(FopenFlags::FOPEN_DIRECT_IO)
-            .union(FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES),
+        Caching::Keep => Kept::KEEP_CACHE,
+        Caching::Drop => Kept::NONE,
+        Caching::Bypass => Kept::KEEP_CACHE | Kept::DIRECT_IO | Kept::PARALLEL_DIRECT_WRITES,
     }
 }
 
 /// The flags of an open request.
-pub fn open_flags(flags: i32) -> OFlags {
-    OFlags::from_bits_retain(flags as u32)
+pub fn open_flags(flags: u32) -> OFlags {
+    OFlags::from_bits_retain(flags)
 }
 
 /// Without these a mount would be slower, or locks would end at this node, or the umask would be taken off where a
 /// directory's default list takes its place. Deliberately absent: the
 /// writeback cache (size and order of writes would be this node's secret) and automatic invalidation (each
 /// read would ask for attributes first; pages are checked when a file is opened instead).
-const WANTED: InitFlags = InitFlags::FUSE_ASYNC_READ
-    .union(InitFlags::FUSE_POSIX_LOCKS)
-    .union(InitFlags::FUSE_FLOCK_LOCKS)
-    .union(InitFlags::FUSE_ATOMIC_O_TRUNC)
-    .union(InitFlags::FUSE_BIG_WRITES)
-    .union(InitFlags::FUSE_DONT_MASK)
-    .union(InitFlags::FUSE_DO_READDIRPLUS)
-    .union(InitFlags::FUSE_READDIRPLUS_AUTO)
-    .union(InitFlags::FUSE_ASYNC_DIO)
-    .union(InitFlags::FUSE_PARALLEL_DIROPS)
-    .union(InitFlags::FUSE_HANDLE_KILLPRIV_V2)
-    .union(InitFlags::FUSE_MAX_PAGES)
-    .union(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP);
+const WANTED: u64 = init::ASYNC_READ
+    | init::POSIX_LOCKS
+    | init::FLOCK_LOCKS
+    | init::ATOMIC_O_TRUNC
+    | init::BIG_WRITES
+    | init::DONT_MASK
+    | init::DO_READDIRPLUS
+    | init::READDIRPLUS_AUTO
+    | init::ASYNC_DIO
+    | init::PARALLEL_DIROPS
+    | init::HANDLE_KILLPRIV_V2
+    | init::MAX_PAGES
+    | init::DIRECT_IO_ALLOW_MMAP;
 
 /// Bytes of one read or write request; what the kernel allows by default (fs.fuse.max_pages_limit).
 pub const TRANSFER_BYTES: u32 = 1 << 20;

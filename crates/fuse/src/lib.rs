@@ -1,11 +1,11 @@
 //! The kernel mount: requests of the kernel's FUSE client, answered through the client library.
 //!
 //! ```text
-//!   kernel ── /dev/fuse ── fuser threads ── filesystem.rs     one method per request, and its reply
-//!                              │                 ops/         what each request means here
-//!                              │                   identity   on whose behalf
-//!                              │                   nodes      what the kernel knows
-//!                              │                   handles    what programs have open
+//!   kernel ── /dev/fuse ── queue.rs ── filesystem.rs     one method per request, and its reply
+//!              protocol/       │          ops/            what each request means here
+//!              what is said    │            identity      on whose behalf
+//!                              │            nodes         what the kernel knows
+//!                              │            handles       what programs have open
 //!                              └─ workers.rs     data requests beyond what may block these threads
 //! ```
 //!
@@ -20,7 +20,6 @@ mod coherence;
 mod device;
 mod directory;
 mod filesystem;
-mod flock;
 mod handles;
 mod heartbeat;
 mod identity;
@@ -35,7 +34,10 @@ mod notices;
 mod ops;
 pub mod options;
 mod pages;
+mod protocol;
+mod queue;
 mod recent;
+mod replaced;
 pub mod session;
 mod signals;
 mod silence;

@@ -5,23 +5,27 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fuser::{
-    AccessFlags, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
-    Generation, INodeNo, KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
-};
+use pvfs_net::buffer::Pool;
+use pvfs_wire::Errno;
+use pvfs_wire::attr::Time;
+use pvfs_wire::ops::SetTime;
 use rustix::fs::OFlags;
 
-use crate::kernel::{agree, flags_of, open_flags, through};
+use crate::kernel::{agree, kept, open_flags, through};
 use crate::options::{Cache, Direct, MountOptions};
 use crate::pages::{Caching, Through};
+use crate::protocol::answer::{AttrOut, CountOut, EntryOut, OpenOut, StatfsOut};
+use crate::protocol::init::{Agreement, Offer};
+use crate::protocol::listing::{Listing, Name};
+use crate::protocol::request::{ReadIn, Setattr, WriteIn};
+use crate::protocol::{Asked, Attributes, FileHandle, Kept, Request};
+use crate::queue::{Filesystem, Memory, Reply};
 use crate::session::{MountError, Session, mount_point, serve};
 use crate::table::KIND_MEMORY;
 
@@ -33,7 +37,7 @@ pub struct MemoryFs {
 }
 
 struct Node {
-    attr: RwLock<FileAttr>,
+    attr: RwLock<Attributes>,
     content: RwLock<Content>,
 }
 
@@ -61,42 +65,38 @@ pub fn mount_memory(directory: &Path, options: MountOptions) -> Result<Session, 
 impl MemoryFs {
     /// An empty file system.
     pub fn new(options: MountOptions) -> Self {
-        let root =
-            Node::new(1, FileType::Directory, 0o777, (0, 0), Content::Directory(Names::default()));
+        let root = Node::new(1, DIRECTORY | 0o777, (0, 0), Content::Directory(Names::default()));
         let nodes = RwLock::new(HashMap::from([(1, Arc::new(root))]));
         Self { options, nodes, next: AtomicU64::new(2) }
     }
 
-    fn node(&self, number: INodeNo) -> Result<Arc<Node>, Errno> {
-        read(&self.nodes).get(&number.0).cloned().ok_or(Errno::ESTALE)
+    fn node(&self, number: u64) -> Result<Arc<Node>, Errno> {
+        read(&self.nodes).get(&number).cloned().ok_or(Errno::ESTALE)
     }
 
-    fn find(&self, parent: INodeNo, name: &OsStr) -> Result<Arc<Node>, Errno> {
+    fn find(&self, parent: u64, name: &OsStr) -> Result<Arc<Node>, Errno> {
         let parent = self.node(parent)?;
         let number = parent.names(|names| names.by_name.get(name).map(|found| found.1))?;
-        self.node(INodeNo(number.ok_or(Errno::ENOENT)?))
+        self.node(number.ok_or(Errno::ENOENT)?)
     }
 
     fn make(
         &self,
-        request: &Request,
-        parent: INodeNo,
+        asked: Asked,
         name: &OsStr,
-        kind: FileType,
         mode: u32,
         content: Content,
-    ) -> Result<FileAttr, Errno> {
+    ) -> Result<Attributes, Errno> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let owner = (request.uid(), request.gid());
-        let node = Arc::new(Node::new(number, kind, mode as u16 & 0o7777, owner, content));
+        let node = Arc::new(Node::new(number, mode, (asked.uid, asked.gid), content));
         let attr = node.attr();
         // Before the name, so that whoever finds the name finds the node.
         write(&self.nodes).insert(number, node);
-        self.node(parent)?.names_mut(|names| names.add(name, number))??;
+        self.node(asked.node)?.names_mut(|names| names.add(name, number))??;
         Ok(attr)
     }
 
-    fn remove(&self, parent: INodeNo, name: &OsStr, directory: bool) -> Result<(), Errno> {
+    fn remove(&self, parent: u64, name: &OsStr, directory: bool) -> Result<(), Errno> {
         let node = self.find(parent, name)?;
         let empty = node.names(|names| names.by_name.is_empty());
         match (directory, empty) {
@@ -110,16 +110,11 @@ impl MemoryFs {
         Ok(())
     }
 
-    fn rename(
-        &self,
-        from: (INodeNo, &OsStr),
-        to: (INodeNo, &OsStr),
-        flags: RenameFlags,
-    ) -> Result<(), Errno> {
-        if !flags.is_empty() {
+    fn rename(&self, from: (u64, &OsStr), to: (u64, &OsStr), flags: u32) -> Result<(), Errno> {
+        if flags != 0 {
             return Err(Errno::EINVAL);
         }
-        let moved = self.find(from.0, from.1)?.attr().ino.0;
+        let moved = self.find(from.0, from.1)?.attr().node;
         self.node(from.0)?.names_mut(|names| names.remove(from.1))?;
         self.node(to.0)?.names_mut(|names| {
             names.remove(to.1);
@@ -127,7 +122,7 @@ impl MemoryFs {
         })?
     }
 
-    fn resize(&self, number: INodeNo, size: u64) -> Result<(), Errno> {
+    fn resize(&self, number: u64, size: u64) -> Result<(), Errno> {
         let node = self.node(number)?;
         let mut content = write(&node.content);
         let Content::File(data) = &mut *content else { return Err(Errno::EISDIR) };
@@ -136,13 +131,7 @@ impl MemoryFs {
         Ok(())
     }
 
-    fn write_at(
-        &self,
-        number: INodeNo,
-        offset: u64,
-        bytes: &[u8],
-        append: bool,
-    ) -> Result<(), Errno> {
+    fn write_at(&self, number: u64, offset: u64, bytes: &[u8], append: bool) -> Result<(), Errno> {
         let node = self.node(number)?;
         let mut content = write(&node.content);
         let Content::File(data) = &mut *content else { return Err(Errno::EISDIR) };
@@ -163,31 +152,36 @@ impl MemoryFs {
         self.options.cache.timeout()
     }
 
-    fn entry(&self, reply: ReplyEntry, found: Result<FileAttr, Errno>) {
+    fn entry(&self, reply: Reply, found: Result<Attributes, Errno>) {
         match found {
-            Ok(attr) => reply.entry(&self.timeout(), &attr, Generation(0)),
+            Ok(attr) => reply.record(&self.entry_of(attr)),
             Err(errno) => reply.error(errno),
         }
     }
 
-    fn attr(&self, reply: ReplyAttr, found: Result<FileAttr, Errno>) {
+    fn entry_of(&self, attr: Attributes) -> EntryOut {
+        EntryOut::new(attr, 0, self.timeout(), self.timeout())
+    }
+
+    fn attr(&self, reply: Reply, found: Result<Attributes, Errno>) {
         match found {
-            Ok(attr) => reply.attr(&self.timeout(), &attr),
+            Ok(attr) => reply.record(&AttrOut::new(attr, self.timeout())),
             Err(errno) => reply.error(errno),
         }
     }
 
     fn list(
         &self,
-        directory: INodeNo,
+        directory: u64,
         offset: u64,
-        mut add: impl FnMut(u64, &OsStr, &FileAttr) -> bool,
+        mut add: impl FnMut(Name<'_>, &Attributes) -> bool,
     ) -> Result<(), Errno> {
         let directory = self.node(directory)?;
         directory.names(|names| {
             for (offset, (name, number)) in names.by_offset.range(offset + 1..) {
-                let Ok(node) = self.node(INodeNo(*number)) else { continue };
-                if add(*offset, name, &node.attr()) {
+                let Ok(node) = self.node(*number) else { continue };
+                let (offset, attr, name) = (*offset, node.attr(), name.as_bytes());
+                if add(Name { object: *number, offset, kind: attr.mode, name }, &attr) {
                     break;
                 }
             }
@@ -196,29 +190,31 @@ impl MemoryFs {
 }
 
 impl Node {
-    fn new(number: u64, kind: FileType, perm: u16, owner: (u32, u32), content: Content) -> Self {
-        let now = SystemTime::now();
-        let attr = FileAttr {
-            ino: INodeNo(number),
+    fn new(number: u64, mode: u32, owner: (u32, u32), content: Content) -> Self {
+        let mut attr = Attributes {
+            node: number,
             size: 0,
             blocks: 0,
-            atime: now,
-            mtime: now,
-            ctime: now,
-            crtime: now,
-            kind,
-            perm,
+            atime_seconds: 0,
+            mtime_seconds: 0,
+            ctime_seconds: 0,
+            atime_nanos: 0,
+            mtime_nanos: 0,
+            ctime_nanos: 0,
+            mode,
             nlink: 1,
             uid: owner.0,
             gid: owner.1,
             rdev: 0,
-            blksize: 1 << 20,
+            block_bytes: 1 << 20,
             flags: 0,
         };
+        set_atime(&mut attr, SetTime::Now);
+        resized(&mut attr, 0);
         Self { attr: RwLock::new(attr), content: RwLock::new(content) }
     }
 
-    fn attr(&self) -> FileAttr {
+    fn attr(&self) -> Attributes {
         *read(&self.attr)
     }
 
@@ -256,74 +252,122 @@ impl Names {
 }
 
 /// What a change of data does to the attributes.
-fn resized(attr: &mut FileAttr, size: u64) {
+fn resized(attr: &mut Attributes, size: u64) {
     attr.size = size;
     attr.blocks = size.div_ceil(512);
-    attr.mtime = SystemTime::now();
-    attr.ctime = attr.mtime;
+    set_mtime(attr, SetTime::Now);
+    (attr.ctime_seconds, attr.ctime_nanos) = (attr.mtime_seconds, attr.mtime_nanos);
+}
+
+fn set_atime(attr: &mut Attributes, time: SetTime) {
+    let Time { seconds, nanos } = the(time);
+    (attr.atime_seconds, attr.atime_nanos) = (seconds, nanos);
+}
+
+fn set_mtime(attr: &mut Attributes, time: SetTime) {
+    let Time { seconds, nanos } = the(time);
+    (attr.mtime_seconds, attr.mtime_nanos) = (seconds, nanos);
+}
+
+fn the(time: SetTime) -> Time {
+    let SetTime::At(time) = time else {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        return Time { seconds: now.as_secs() as i64, nanos: now.subsec_nanos() };
+    };
+    time
 }
 
 impl Filesystem for MemoryFs {
-    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        agree(config)
+    fn agree(&self, _: &Offer) -> Agreement {
+        agree()
     }
 
-    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        self.entry(reply, self.find(parent, name).map(|node| node.attr()));
+    fn buffers(&self, count: usize, bytes: usize) -> Vec<Memory> {
+        let pool = Pool::new();
+        (0..count).map(|_| Box::new(pool.take(bytes)) as Memory).collect()
     }
 
-    fn forget(&self, _: &Request, number: INodeNo, _lookups: u64) {
-        // The kernel looks names up again after it has forgotten some; only what has no name is dropped.
+    fn serve(&self, asked: Asked, request: Request<'_>, reply: Reply) {
+        use Request as R;
+        let node = asked.node;
+        match request {
+            R::Lookup { name } => self.entry(reply, self.find(node, name).map(|node| node.attr())),
+            R::Forget { .. } => self.forget(node),
+            R::BatchForget(nodes) => nodes.iter().for_each(|(node, _)| self.forget(*node)),
+            R::Getattr { .. } => self.attr(reply, self.node(node).map(|node| node.attr())),
+            R::Setattr(wanted) => self.attr(reply, self.setattr(node, &wanted)),
+            R::Readlink => self.readlink(node, reply),
+            R::Mkdir { name, mode, .. } => {
+                let content = Content::Directory(Names::default());
+                self.entry(reply, self.make(asked, name, DIRECTORY | mode & 0o7777, content));
+            }
+            R::Symlink { name, target } => {
+                let content = Content::Symlink(target.as_bytes().to_vec());
+                self.entry(reply, self.make(asked, name, SYMLINK | 0o777, content));
+            }
+            R::Unlink { name } => empty(reply, self.remove(node, name, false)),
+            R::Rmdir { name } => empty(reply, self.remove(node, name, true)),
+            R::Rename { name, new_dir, new_name, flags } => {
+                empty(reply, self.rename((node, name), (new_dir, new_name), flags));
+            }
+            R::Open { flags } => self.open(node, open_flags(flags), reply),
+            R::Create { name, flags, mode, .. } => {
+                match self.make(asked, name, FILE | mode & 0o7777, Content::File(Vec::new())) {
+                    Ok(attr) => {
+                        let open = opened(self.options.direct, open_flags(flags));
+                        reply.record(&(self.entry_of(attr), open));
+                    }
+                    Err(errno) => reply.error(errno),
+                }
+            }
+            R::Read(from) => self.read(node, &from, reply),
+            R::Write { to, data } => self.write(node, &to, data, reply),
+            R::Opendir => reply.record(&OpenOut::new(FileHandle(0), Kept::NONE)),
+            R::Readdir(from) => {
+                let mut lines = Listing::new(from.bytes);
+                let listed = self.list(node, from.offset, |name, _| lines.add(name));
+                listing(reply, listed, &lines);
+            }
+            R::Readdirplus(from) => {
+                let mut lines = Listing::new(from.bytes);
+                let listed = self.list(node, from.offset, |name, attr| {
+                    lines.add_plus(&self.entry_of(*attr), name)
+                });
+                listing(reply, listed, &lines);
+            }
+            R::Statfs => reply.record(&SPACE),
+            R::Access { .. } | R::Flush { .. } | R::Fsync { .. } => reply.ok(),
+            R::Release { .. } | R::Releasedir { .. } => reply.ok(),
+            R::Getxattr { .. } => reply.error(Errno::EOPNOTSUPP),
+            _ => reply.error(Errno::ENOSYS),
+        }
+    }
+}
+
+impl MemoryFs {
+    /// The kernel looks names up again after it has forgotten some; only what has no name is dropped.
+    fn forget(&self, number: u64) {
         let gone = self.node(number).is_ok_and(|node| node.attr().nlink == 0);
         if gone {
-            write(&self.nodes).remove(&number.0);
+            write(&self.nodes).remove(&number);
         }
     }
 
-    fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.attr(reply, self.node(number).map(|node| node.attr()));
+    fn setattr(&self, number: u64, wanted: &Setattr) -> Result<Attributes, Errno> {
+        if let Some(size) = wanted.size {
+            self.resize(number, size)?;
+        }
+        let node = self.node(number)?;
+        let mut attr = write(&node.attr);
+        attr.mode = wanted.mode.map_or(attr.mode, |mode| attr.mode & !0o7777 | mode & 0o7777);
+        attr.uid = wanted.uid.unwrap_or(attr.uid);
+        attr.gid = wanted.gid.unwrap_or(attr.gid);
+        wanted.atime.into_iter().for_each(|time| set_atime(&mut attr, time));
+        wanted.mtime.into_iter().for_each(|time| set_mtime(&mut attr, time));
+        Ok(*attr)
     }
 
-    fn access(&self, _: &Request, _: INodeNo, _: AccessFlags, reply: ReplyEmpty) {
-        reply.ok();
-    }
-
-    fn setattr(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        mode: Option<u32>,
-        uid: Option<u32>,
-        gid: Option<u32>,
-        size: Option<u64>,
-        atime: Option<TimeOrNow>,
-        mtime: Option<TimeOrNow>,
-        _: Option<SystemTime>,
-        _: Option<FileHandle>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<SystemTime>,
-        _: Option<BsdFileFlags>,
-        reply: ReplyAttr,
-    ) {
-        let at = |time| match time {
-            TimeOrNow::Now => SystemTime::now(),
-            TimeOrNow::SpecificTime(time) => time,
-        };
-        let changed = size.map_or(Ok(()), |size| self.resize(number, size));
-        let changed = changed.and_then(|()| self.node(number)).map(|node| {
-            let mut attr = write(&node.attr);
-            attr.perm = mode.map_or(attr.perm, |mode| mode as u16 & 0o7777);
-            attr.uid = uid.unwrap_or(attr.uid);
-            attr.gid = gid.unwrap_or(attr.gid);
-            attr.atime = atime.map_or(attr.atime, at);
-            attr.mtime = mtime.map_or(attr.mtime, at);
-            *attr
-        });
-        self.attr(reply, changed);
-    }
-
-    fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
+    fn readlink(&self, number: u64, reply: Reply) {
         match self.node(number) {
             Ok(node) => match &*read(&node.content) {
                 Content::Symlink(path) => reply.data(path),
@@ -333,189 +377,49 @@ impl Filesystem for MemoryFs {
         }
     }
 
-    fn mkdir(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        _: u32,
-        reply: ReplyEntry,
-    ) {
-        let content = Content::Directory(Names::default());
-        self.entry(reply, self.make(request, parent, name, FileType::Directory, mode, content));
-    }
-
-    fn symlink(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        target: &Path,
-        reply: ReplyEntry,
-    ) {
-        let content = Content::Symlink(target.as_os_str().as_encoded_bytes().to_vec());
-        self.entry(reply, self.make(request, parent, name, FileType::Symlink, 0o777, content));
-    }
-
-    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.remove(parent, name, false));
-    }
-
-    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        empty(reply, self.remove(parent, name, true));
-    }
-
-    fn rename(
-        &self,
-        _: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        new_parent: INodeNo,
-        new_name: &OsStr,
-        flags: RenameFlags,
-        reply: ReplyEmpty,
-    ) {
-        empty(reply, self.rename((parent, name), (new_parent, new_name), flags));
-    }
-
-    fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let flags = open_flags(flags.0);
-        if flags.contains(OFlags::TRUNC)
-            && let Err(errno) = self.resize(number, 0)
-        {
-            return reply.error(errno);
-        }
-        reply.opened(FileHandle(0), kept(self.options.direct, flags));
-    }
-
-    fn create(
-        &self,
-        request: &Request,
-        parent: INodeNo,
-        name: &OsStr,
-        mode: u32,
-        _: u32,
-        flags: i32,
-        reply: ReplyCreate,
-    ) {
-        let content = Content::File(Vec::new());
-        match self.make(request, parent, name, FileType::RegularFile, mode, content) {
-            Ok(attr) => {
-                let caching = kept(self.options.direct, open_flags(flags));
-                reply.created(&self.timeout(), &attr, Generation(0), FileHandle(0), caching);
-            }
+    fn open(&self, number: u64, flags: OFlags, reply: Reply) {
+        let cut = if flags.contains(OFlags::TRUNC) { self.resize(number, 0) } else { Ok(()) };
+        match cut {
+            Ok(()) => reply.record(&opened(self.options.direct, flags)),
             Err(errno) => reply.error(errno),
         }
     }
 
-    fn read(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        bytes: u32,
-        _: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
+    fn read(&self, number: u64, from: &ReadIn, reply: Reply) {
         let Ok(node) = self.node(number) else { return reply.error(Errno::ESTALE) };
         let content = read(&node.content);
         let Content::File(data) = &*content else { return reply.error(Errno::EISDIR) };
-        let start = data.len().min(offset as usize);
-        let end = data.len().min(start + bytes as usize);
+        let start = data.len().min(from.offset as usize);
+        let end = data.len().min(start + from.bytes as usize);
         reply.data(&data[start..end]);
     }
 
-    fn write(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        data: &[u8],
-        _: WriteFlags,
-        flags: OpenFlags,
-        _: Option<LockOwner>,
-        reply: ReplyWrite,
-    ) {
-        let append = open_flags(flags.0).contains(OFlags::APPEND);
-        match self.write_at(number, offset, data, append) {
-            Ok(()) => reply.written(data.len() as u32),
+    fn write(&self, number: u64, to: &WriteIn, data: &[u8], reply: Reply) {
+        let append = open_flags(to.flags).contains(OFlags::APPEND);
+        match self.write_at(number, to.offset, data, append) {
+            Ok(()) => reply.record(&CountOut::new(to.bytes)),
             Err(errno) => reply.error(errno),
         }
-    }
-
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        reply.ok();
-    }
-
-    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        reply.ok();
-    }
-
-    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::empty());
-    }
-
-    fn readdir(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
-        let add =
-            |offset, name: &OsStr, attr: &FileAttr| reply.add(attr.ino, offset, attr.kind, name);
-        match self.list(number, offset, add) {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    fn readdirplus(
-        &self,
-        _: &Request,
-        number: INodeNo,
-        _: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
-        let timeout = self.timeout();
-        let add = |offset, name: &OsStr, attr: &FileAttr| {
-            reply.add(attr.ino, offset, name, &timeout, attr, Generation(0))
-        };
-        match self.list(number, offset, add) {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(errno),
-        }
-    }
-
-    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
-        let blocks = 1 << 28;
-        reply.statfs(blocks, blocks, blocks, 1 << 20, 1 << 20, 1 << 20, 255, 4096);
-    }
-
-    fn getxattr(&self, _: &Request, _: INodeNo, _: &OsStr, _: u32, reply: ReplyXattr) {
-        reply.error(Errno::EOPNOTSUPP);
-    }
-
-    fn lseek(&self, _: &Request, _: INodeNo, _: FileHandle, _: i64, _: i32, reply: ReplyLseek) {
-        reply.error(Errno::ENOSYS);
     }
 }
 
 /// Nobody else can change a file: the kernel's pages are always good.
-fn kept(policy: Direct, flags: OFlags) -> FopenFlags {
-    match through(policy, flags) {
-        Through::Not => flags_of(Caching::Bypass),
-        Through::Reading | Through::Writing => flags_of(Caching::Keep),
+fn opened(policy: Direct, flags: OFlags) -> OpenOut {
+    let caching = match through(policy, flags) {
+        Through::Not => Caching::Bypass,
+        Through::Reading | Through::Writing => Caching::Keep,
+    };
+    OpenOut::new(FileHandle(0), kept(caching))
+}
+
+fn listing(reply: Reply, listed: Result<(), Errno>, lines: &Listing) {
+    match listed {
+        Ok(()) => reply.data(lines.bytes()),
+        Err(errno) => reply.error(errno),
     }
 }
 
-fn empty(reply: ReplyEmpty, outcome: Result<(), Errno>) {
+fn empty(reply: Reply, outcome: Result<(), Errno>) {
     match outcome {
         Ok(()) => reply.ok(),
         Err(errno) => reply.error(errno),
@@ -529,5 +433,23 @@ fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().expect(NO_PANIC)
 }
+
+const DIRECTORY: u32 = 0o040_000;
+const FILE: u32 = 0o100_000;
+const SYMLINK: u32 = 0o120_000;
+
+/// As good as endless.
+const SPACE: StatfsOut = StatfsOut {
+    blocks: 1 << 28,
+    blocks_free: 1 << 28,
+    blocks_available: 1 << 28,
+    files: 1 << 20,
+    files_free: 1 << 20,
+    block_bytes: 1 << 20,
+    name_bytes_max: 255,
+    fragment_bytes: 4096,
+    padding: 0,
+    spare: [0; 6],
+};
 
 const NO_PANIC: &str = "no code panics while it holds a lock";

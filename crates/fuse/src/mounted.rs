@@ -24,8 +24,10 @@ use crate::handles::{Handles, OpenEntry};
 use crate::identity::{Identities, Requester, kernel_checks};
 use crate::locks::{Owners, WAITING_AT_ONCE};
 use crate::nodes::Nodes;
+use crate::ops::Pin;
 use crate::options::{Cache, MountOptions};
 use crate::recent::Recent;
+use crate::replaced::Replaced;
 use crate::signals;
 use crate::silence::Silence;
 use crate::workers::Workers;
@@ -41,6 +43,7 @@ pub struct Mounted {
     pub maps_past_pages: AtomicBool,
     pub nodes: Nodes,
     pub recent: Recent,
+    pub replaced: Replaced<Pin>,
     pub coherence: Coherence,
     pub silence: Arc<Silence>,
     pub files: Handles<OpenEntry>,
@@ -76,6 +79,7 @@ impl Mounted {
             maps_past_pages: AtomicBool::new(false),
             nodes: Nodes::new(root),
             recent: Recent::default(),
+            replaced: Replaced::default(),
             coherence: Coherence::default(),
             silence: Arc::default(),
             files: Handles::default(),

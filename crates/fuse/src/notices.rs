@@ -1,7 +1,6 @@
 //! Telling the kernel, unasked, that what it was told is no longer so.
 //!
-//! Written to the device by hand: fuser does not tell whether the kernel knew what was dropped, expires names
-//! only by taking them away (a program's working directory would vanish), and knows nothing of epochs.
+//! Names are expired and not taken away: a program's working directory would vanish.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};

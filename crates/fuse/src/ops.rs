@@ -11,6 +11,6 @@ mod xattrs;
 
 pub use attributes::Changes;
 pub use data::Transfer;
-pub use files::Opened;
+pub use files::{Opened, Pin};
 pub use locks::WantedLock;
 pub use space::Position;

@@ -7,8 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use fuser::{Config, SessionACL};
-use pvfs_client::Filesystem;
 use pvfs_client::credentials::Issuer;
 use pvfs_net::blocking::Blocking;
 
@@ -18,6 +16,7 @@ use crate::heartbeat;
 use crate::mounted::Mounted;
 use crate::notices::Notices;
 use crate::options::MountOptions;
+use crate::queue::{Filesystem, Queue};
 use crate::table;
 
 /// A file system that is mounted. Dropping it leaves it mounted until the process ends.
@@ -76,7 +75,7 @@ pub enum MountError {
 
 /// Mounts a file system. It can be used when this returns.
 pub fn mount(
-    filesystem: Arc<Filesystem<Blocking>>,
+    filesystem: Arc<pvfs_client::Filesystem<Blocking>>,
     issuer: Issuer,
     directory: &Path,
     options: MountOptions,
@@ -102,7 +101,7 @@ pub fn mount(
 
 /// Mounts any file system of this binding: what [`mount`] does, and in-memory ones for measuring.
 pub(crate) fn serve(
-    filesystem: impl fuser::Filesystem,
+    filesystem: impl Filesystem,
     directory: PathBuf,
     kind: &str,
     options: &MountOptions,
@@ -116,16 +115,12 @@ pub(crate) fn serve(
     let access = Access { for_all, kernel_checks };
     let device = attach(&directory, kind, options, access).map_err(refused)?;
     connect(&device).map_err(refused)?;
-    let acl = if for_all { SessionACL::All } else { SessionACL::Owner };
-    let mut config = Config::default();
-    config.n_threads = Some(options.threads);
-    config.clone_fd = true;
-    let session = fuser::Session::from_fd(filesystem, device, acl, config);
-    let session = session.map_err(|error| {
+    let queue = Queue::open(device, filesystem).map_err(|error| {
         let _ = detach(&directory, true);
         refused(error)
     })?;
-    let serving = thread::Builder::new().name("pvfs-mount".into()).spawn(move || session.run());
+    let (serving, threads) = (thread::Builder::new().name("pvfs-mount".into()), options.threads);
+    let serving = serving.spawn(move || queue.serve(threads));
     let serving = serving.map_err(refused)?;
     widen_readahead(&directory);
     Ok(Session { directory, serving })

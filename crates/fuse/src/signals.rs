@@ -1,7 +1,7 @@
 //! Whether a waiting program has been sent a signal.
 //!
-//! fuser answers the kernel's interrupt requests itself ("not implemented") and never shows them, so a
-//! program that waits for a lock, or for an iod under the option `hard`, is looked at instead: its pending
+//! The kernel's interrupt requests come for every signal and do not say which it is, so they are not wanted: a program
+//! that waits for a lock, or for an iod under the option `hard`, is looked at instead: its pending
 //! signals are in /proc. The kernel waits for our answer in any case; saying EINTR is all it takes.
 
 use std::fs;

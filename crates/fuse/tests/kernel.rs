@@ -176,7 +176,7 @@ fn a_read_only_mount_changes_nothing() {
     assert_eq!(refused.kind(), ErrorKind::ReadOnlyFilesystem);
 }
 
-/// What this machine's kernel and fuser can do at most.
+/// What this machine's kernel can do at most.
 #[test]
 #[ignore = "prints figures"]
 fn figures() {

@@ -115,12 +115,16 @@ impl Wire for () {
     }
 }
 
-impl<const N: usize> Wire for [u8; N] {
+impl<T: Wire + Copy + Default, const N: usize> Wire for [T; N] {
     fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self);
+        self.iter().for_each(|item| item.put(out));
     }
     fn get(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        from.array()
+        let mut items = [T::default(); N];
+        for item in &mut items {
+            *item = T::get(from)?;
+        }
+        Ok(items)
     }
 }
 

@@ -1,12 +1,10 @@
 //! Attributes of objects and of the file system.
 
-use fuser::TimeOrNow;
 use pvfs_client::Result;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Attr;
-use pvfs_wire::ops::{AccessBits, FilesystemStat, SetAttr, StoreStat};
+use pvfs_wire::ops::{AccessBits, FilesystemStat, SetAttr, SetTime, StoreStat};
 
-use crate::attributes::set_time;
 use crate::identity::Requester;
 use crate::mounted::{Mounted, wait};
 
@@ -20,9 +18,9 @@ pub struct Changes {
     /// Group.
     pub gid: Option<u32>,
     /// Access time.
-    pub atime: Option<TimeOrNow>,
+    pub atime: Option<SetTime>,
     /// Modification time.
-    pub mtime: Option<TimeOrNow>,
+    pub mtime: Option<SetTime>,
 }
 
 impl Mounted {
@@ -47,9 +45,9 @@ impl Mounted {
     }
 
     /// access(2) and chdir(2), where the kernel does not check by itself.
-    pub fn access(&self, requester: Requester, node: u64, wanted: i32) -> Result<()> {
+    pub fn access(&self, requester: Requester, node: u64, wanted: u32) -> Result<()> {
         let target = &self.object(node)?;
-        let wanted = AccessBits::from_bits(wanted as u32 & ACCESS_BITS).unwrap_or(AccessBits::NONE);
+        let wanted = AccessBits::from_bits(wanted & ACCESS_BITS).unwrap_or(AccessBits::NONE);
         self.act(
             requester,
             |user| async move { user.check_access(target.clone(), false, wanted).await },
@@ -64,8 +62,8 @@ impl Mounted {
             mode: changes.mode.map(|mode| mode & 0o7777),
             uid: changes.uid,
             gid: changes.gid,
-            atime: changes.atime.map(set_time),
-            mtime: changes.mtime.map(set_time),
+            atime: changes.atime,
+            mtime: changes.mtime,
         };
         let changed =
             self.act(requester, |user| async move { user.set_attr_known(request.clone()).await })?;

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use fuser::FileHandle;
 use pvfs_client::{Error, Result};
 use pvfs_net::buffer::Buffer;
 use pvfs_net::call::CallError;
@@ -14,6 +13,7 @@ use pvfs_wire::ops::Target;
 use crate::handles::OpenEntry;
 use crate::identity::Requester;
 use crate::mounted::{Mounted, wait};
+use crate::protocol::FileHandle;
 
 /// One read or write of an open file.
 #[derive(Clone, Copy, Debug)]

@@ -1,28 +1,28 @@
 //! Reading directories.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::RwLockReadGuard;
 use std::time::Duration;
 
-use fuser::{FileHandle, FopenFlags, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use pvfs_client::Result;
 use pvfs_net::blocking::Blocking;
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::attr::{Attr, Entry, FileKind};
 use pvfs_wire::ops::Target;
 
-use crate::attributes::{file_attr, file_type, generation, nominal};
+use crate::attributes::{file_attr, generation, kind_bits, nominal};
 use crate::directory::{Line, OpenDirectory};
 use crate::identity::Requester;
 use crate::listings::Watched;
 use crate::mounted::Mounted;
 use crate::options::Cache;
+use crate::protocol::answer::EntryOut;
+use crate::protocol::listing::{Listing, Name};
+use crate::protocol::{FileHandle, Kept};
 
 impl Mounted {
     /// opendir(3). No message for the superuser: the kernel has just looked the directory up.
     /// Says what the kernel is to do with what it has of the names.
-    pub fn opendir(&self, requester: Requester, node: u64) -> Result<(FileHandle, FopenFlags)> {
+    pub fn opendir(&self, requester: Requester, node: u64) -> Result<(FileHandle, Kept)> {
         let handle = self.nodes.handle(node)?;
         if requester.uid != 0 && !self.kernel_checks {
             self.access(requester, node, READ)?;
@@ -32,9 +32,9 @@ impl Mounted {
         Ok((self.directories.insert(OpenDirectory::new(handle, user)), flags))
     }
 
-    fn listing_flags(&self, node: u64) -> FopenFlags {
+    fn listing_flags(&self, node: u64) -> Kept {
         if self.options.cache != Cache::Lease {
-            return FopenFlags::empty();
+            return Kept::NONE;
         }
         let (cache, now) = (self.filesystem.cache(), Blocking.now());
         let since = cache.mark(now);
@@ -43,8 +43,8 @@ impl Mounted {
             .map(|(_, until)| Watched { since, until: now.after(now.until(until) / 2) });
         let holds = |since| cache.is_untouched_since(since, node, now);
         match self.nodes.opened_directory(node, watched, now, holds) {
-            true => FopenFlags::FOPEN_CACHE_DIR.union(FopenFlags::FOPEN_KEEP_CACHE),
-            false => FopenFlags::FOPEN_CACHE_DIR,
+            true => Kept::CACHE_DIR | Kept::KEEP_CACHE,
+            false => Kept::CACHE_DIR,
         }
     }
 
@@ -60,13 +60,10 @@ impl Mounted {
         requester: Requester,
         number: FileHandle,
         offset: u64,
-        reply: &mut ReplyDirectory,
+        lines: &mut Listing,
     ) -> Result<()> {
         let directory = self.directories.get(number)?;
-        directory.list(self, requester.pid, offset, false, |line| {
-            let name = OsStr::from_bytes(line.name);
-            reply.add(INodeNo(line.object), line.offset, file_type(line.kind), name)
-        })
+        directory.list(self, requester.pid, offset, false, |line| lines.add(name(line)))
     }
 
     /// Names and attributes; the kernel refers to each object from now on, but for the dots. The reply is to be sent
@@ -76,14 +73,14 @@ impl Mounted {
         requester: Requester,
         number: FileHandle,
         offset: u64,
-        reply: &mut ReplyDirectoryPlus,
+        lines: &mut Listing,
     ) -> Result<RwLockReadGuard<'_, ()>> {
         let directory = self.directories.get(number)?;
         // What has to be asked for is asked for before the kernel is being told.
         directory.prepare(self, requester, offset)?;
         let telling = self.coherence.telling();
         directory.list(self, requester.pid, offset, true, |line| {
-            self.add_line(requester, directory.handle.object, line, reply)
+            self.add_line(requester, directory.handle.object, line, lines)
         })?;
         Ok(telling)
     }
@@ -94,7 +91,7 @@ impl Mounted {
         requester: Requester,
         directory: u64,
         line: &Line<'_>,
-        reply: &mut ReplyDirectoryPlus,
+        lines: &mut Listing,
     ) -> bool {
         let Some(attr) = self.attr_of(requester, directory, line) else { return false };
         let ttl = match line.entry {
@@ -102,9 +99,8 @@ impl Mounted {
             None => Duration::ZERO,
         };
         let ttl = ttl.min(self.attr_ttl(&attr));
-        let (name, inode) = (OsStr::from_bytes(line.name), INodeNo(line.object));
-        let generation = generation(attr.handle);
-        let full = reply.add(inode, line.offset, name, &ttl, &file_attr(&attr), generation);
+        let entry = EntryOut::new(file_attr(&attr), generation(attr.handle), ttl, ttl);
+        let full = lines.add_plus(&entry, name(line));
         if !full && line.entry.is_some() {
             self.nodes.looked_up(&attr);
             if !ttl.is_zero() {
@@ -148,8 +144,13 @@ impl Mounted {
     }
 }
 
+fn name<'a>(line: &Line<'a>) -> Name<'a> {
+    let Line { object, offset, kind, name, .. } = *line;
+    Name { object, offset, kind: kind_bits(kind), name }
+}
+
 /// `R_OK`
-const READ: i32 = 4;
+const READ: u32 = 4;
 
 fn is_gone(error: &pvfs_client::Error) -> bool {
     use pvfs_wire::Errno;

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use fuser::{FileHandle, FopenFlags};
 use pvfs_client::cache::Mark;
 use pvfs_client::{Error, OpenFile, Result, User};
 use pvfs_net::blocking::Blocking;
@@ -17,10 +16,11 @@ use rustix::fs::OFlags;
 
 use crate::handles::OpenEntry;
 use crate::identity::Requester;
-use crate::kernel::{flags_of, through};
+use crate::kernel::{kept, through};
 use crate::mounted::{Mounted, wait};
 use crate::options::Cache;
 use crate::pages::{Caching, Opening, Through, Version};
+use crate::protocol::{FileHandle, Kept};
 
 /// An open file, as the kernel is told of it.
 pub struct Opened {
@@ -29,13 +29,78 @@ pub struct Opened {
     /// What the kernel calls the open file.
     pub number: FileHandle,
     /// How the page cache is used.
-    pub caching: FopenFlags,
+    pub kept: Kept,
+}
+
+/// An open of our own, for a program that is about to open the file.
+pub struct Pin {
+    file: OpenFile,
+    user: User<Blocking>,
 }
 
 impl Mounted {
     /// open(2) of an object the kernel has looked up.
-    pub fn open(&self, requester: Requester, node: u64, flags: OFlags) -> Result<Opened> {
-        self.open_target(requester, self.object(node)?, flags, NOTHING_NEW)
+    pub fn open(
+        self: &Arc<Self>,
+        requester: Requester,
+        node: u64,
+        flags: OFlags,
+    ) -> Result<Opened> {
+        let opened = self.open_target(requester, self.object(node)?, flags, NOTHING_NEW);
+        match &opened {
+            Err(error) if error.errno() == Errno::ESTALE => {
+                self.unpin(self.replaced.missed(requester.pid, flags));
+            }
+            _ => self.unpin(self.replaced.opened(requester.pid)),
+        }
+        opened
+    }
+
+    /// The object of a name. For who has just missed one by its being replaced, the object stays until it is open.
+    pub fn lookup_to_open(
+        self: &Arc<Self>,
+        requester: Requester,
+        parent: u64,
+        name: &OsStr,
+    ) -> Result<Option<Attr>> {
+        let mut found = self.lookup(requester, parent, name)?;
+        let Some(flags) = self.replaced.tries_again(requester.pid) else { return Ok(found) };
+        for _ in 0..PIN_TRIES {
+            let Some(attr) = found.filter(|attr| attr.kind == FileKind::Regular) else { break };
+            match self.pin(requester, &attr, flags) {
+                Err(error) if error.errno() == Errno::ESTALE => {
+                    self.nodes.forget(attr.handle.object, 1);
+                    found = self.lookup(requester, parent, name)?;
+                }
+                // What else may be wrong the program hears when it opens the file.
+                _ => break,
+            }
+        }
+        Ok(found)
+    }
+
+    fn pin(self: &Arc<Self>, requester: Requester, attr: &Attr, flags: OFlags) -> Result<()> {
+        let (target, wire) = (&Target::object(attr.handle), wire_flags(flags & OFlags::ACCMODE));
+        let (opening, user) = self.act(requester, |user| async move {
+            let opening = user.open_known(target.clone(), wire, 0, Striping::default()).await?;
+            Ok((opening, user))
+        })?;
+        if let Some(file) = opening.file {
+            self.unpin(self.replaced.pin(requester.pid, Pin { file, user }));
+        }
+        Ok(())
+    }
+
+    fn unpin(self: &Arc<Self>, pins: impl IntoIterator<Item = Pin>) {
+        for Pin { file, user } in pins {
+            // The lease takes what cannot be given up now.
+            self.closing.spawn(move || drop(wait(0, user.close(file))));
+        }
+    }
+
+    /// Nobody came for them.
+    pub fn give_up_pins(self: &Arc<Self>) {
+        self.unpin(self.replaced.expired());
     }
 
     /// open(2) with O_CREAT of a name that was not there, or is not any more.
@@ -48,7 +113,28 @@ impl Mounted {
         flags: OFlags,
     ) -> Result<Opened> {
         let target = self.below(parent, name)?;
-        let opened = self.open_target(requester, target, flags | OFlags::CREATE, asked)?;
+        self.make(requester, target, asked, flags | OFlags::CREATE)
+    }
+
+    /// open(2) with O_TMPFILE: a file of this directory without a name.
+    pub fn create_nameless(
+        self: &Arc<Self>,
+        requester: Requester,
+        dir: u64,
+        asked: Asked,
+        flags: OFlags,
+    ) -> Result<Opened> {
+        self.make(requester, self.object(dir)?, asked, flags | OFlags::TMPFILE)
+    }
+
+    fn make(
+        self: &Arc<Self>,
+        requester: Requester,
+        target: Target,
+        asked: Asked,
+        flags: OFlags,
+    ) -> Result<Opened> {
+        let opened = self.open_target(requester, target, flags, asked)?;
         self.nodes.looked_up(&opened.attr);
         // A file that was there after all may be one that others are writing.
         let placement = self.files.get(opened.number)?.file.placement.clone();
@@ -81,7 +167,7 @@ impl Mounted {
         let caching = self.pages_opened(&attr, watched, through);
         let writes_pages = through == Through::Writing && caching != Caching::Bypass;
         let number = self.files.insert(OpenEntry { writes_pages, ..entry(file, user, flags) });
-        Ok(Opened { attr, number, caching: flags_of(caching) })
+        Ok(Opened { attr, number, kept: kept(caching) })
     }
 
     fn pages_opened(&self, attr: &Attr, watched: Option<Mark>, through: Through) -> Caching {
@@ -120,6 +206,7 @@ impl Mounted {
             let mounted = self.clone();
             self.closing.spawn(move || mounted.close(entry, None));
         }
+        self.unpin(self.replaced.drain());
         self.closing.drain(CLOSING_TIMEOUT);
     }
 
@@ -208,7 +295,11 @@ fn wire_flags(flags: OFlags) -> OpenFlags {
         .with_if(flags.contains(OFlags::EXCL), OpenFlags::EXCLUSIVE)
         .with_if(flags.contains(OFlags::TRUNC), OpenFlags::TRUNCATE)
         .with_if(flags.contains(OFlags::APPEND), OpenFlags::APPEND)
+        .with_if(flags.contains(OFlags::TMPFILE), OpenFlags::DIRECTORY | OpenFlags::NAMELESS)
 }
+
+/// A name that is replaced so often in a row is not worth more.
+const PIN_TRIES: u32 = 64;
 
 /// The mode of an open that makes no file.
 const NOTHING_NEW: Asked = Asked { bits: 0, umask: 0 };
@@ -241,6 +332,9 @@ mod tests {
             OpenFlags::APPEND,
         ];
         assert_eq!(wire_flags(all), expected.into_iter().fold(base, OpenFlags::with));
+        let nameless = OpenFlags::DIRECTORY | OpenFlags::NAMELESS | OpenFlags::EXCLUSIVE;
+        let expected = base.with(OpenFlags::WRITE).with(nameless);
+        assert_eq!(wire_flags(OFlags::WRONLY | OFlags::TMPFILE | OFlags::EXCL), expected);
         let execution = wire_flags(OFlags::RDONLY | FOR_EXECUTION);
         assert_eq!(execution, base.with(OpenFlags::EXECUTE), "who may execute need not read");
     }

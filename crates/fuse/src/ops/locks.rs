@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use fuser::{FileHandle, ReplyEmpty};
 use pvfs_client::{Error, Result, Wait};
 use pvfs_wire::Errno;
 use pvfs_wire::ops::{HeldLock, Lock, LockFamily, LockKind, TestLock};
@@ -15,6 +14,8 @@ use crate::handles::OpenEntry;
 use crate::identity::Requester;
 use crate::locks::{Waiting, kind, wire_end};
 use crate::mounted::{Mounted, wait};
+use crate::protocol::FileHandle;
+use crate::queue::Reply;
 use crate::signals;
 
 /// A lock as the kernel describes it.
@@ -41,7 +42,7 @@ pub struct LockWaiter {
     requester: Requester,
     entry: Arc<OpenEntry>,
     lock: Lock,
-    reply: ReplyEmpty,
+    reply: Reply,
     _waiting: Waiting,
 }
 
@@ -66,14 +67,14 @@ impl Mounted {
         requester: Requester,
         wanted: WantedLock,
         sleep: bool,
-        reply: ReplyEmpty,
+        reply: Reply,
     ) {
         match self.try_lock(requester, wanted) {
             Ok((entry, lock, false)) if sleep => {
                 let _waiting = self.owners.begin_waiting();
                 self.wait_turn(LockWaiter { requester, entry, lock, reply, _waiting });
             }
-            Ok((_, _, false)) => reply.error(fuser::Errno::EAGAIN),
+            Ok((_, _, false)) => reply.error(Errno::EAGAIN),
             Ok((_, lock, true)) if lock.kind == LockKind::Unlock => reply.ok(),
             Ok((entry, _, true)) => {
                 // Not by this thread: dropping pages that a program has changed in memory writes them first.

@@ -1,6 +1,5 @@
 //! The space of files: fallocate(2), lseek(2) to data and holes, copy_file_range(2).
 
-use fuser::FileHandle;
 use pvfs_client::{Result, Seek};
 use pvfs_wire::Errno;
 use pvfs_wire::ops::Allocation;
@@ -8,6 +7,7 @@ use rustix::fs::FallocateFlags;
 
 use crate::identity::Requester;
 use crate::mounted::{Mounted, wait};
+use crate::protocol::FileHandle;
 
 /// A place in an open file.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Mounted {
         requester: Requester,
         at: Position,
         bytes: u64,
-        flags: i32,
+        flags: u32,
     ) -> Result<()> {
         let (how, grow) = allocation(flags)?;
         let entry = self.files.get(at.number)?;
@@ -67,8 +67,8 @@ const PAGE_BYTES: u64 = 64 << 10;
 
 /// What the flags of fallocate(2) mean, and whether the file may grow. Ranges are not taken out of files or put
 /// into them: the bytes behind would all change their iods.
-fn allocation(flags: i32) -> std::result::Result<(Allocation, bool), Errno> {
-    let flags = FallocateFlags::from_bits_retain(flags as u32);
+fn allocation(flags: u32) -> std::result::Result<(Allocation, bool), Errno> {
+    let flags = FallocateFlags::from_bits_retain(flags);
     let grow = !flags.contains(FallocateFlags::KEEP_SIZE);
     match flags - FallocateFlags::KEEP_SIZE {
         rest if rest.is_empty() => Ok((Allocation::Reserve, grow)),

@@ -49,10 +49,10 @@ impl Mounted {
         node: u64,
         name: &OsStr,
         value: &[u8],
-        flags: i32,
+        flags: u32,
     ) -> Result<()> {
         let (target, name) = (&self.object(node)?, supported(name)?);
-        let flags = XattrFlags::from_bits(flags as u32).ok_or(Errno::EINVAL)?;
+        let flags = XattrFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
         self.act(requester, |user| async move {
             user.set_xattr(target.clone(), false, name, value, flags).await
         })

@@ -7,8 +7,6 @@ use pvfs_conformance::Table;
 pub struct Known {
     /// What is otherwise.
     always: &'static [&'static [Case]],
-    /// What is so now and then.
-    seldom: &'static [Case],
     /// Calls that its library lacks, so that cases are set aside.
     lacks: &'static [&'static str],
 }
@@ -17,28 +15,11 @@ pub struct Known {
 type Case = (&'static str, &'static str);
 
 /// A plain local directory: nothing, or the case is wrong.
-pub const PLAIN: Known = Known { always: &[], seldom: &[], lacks: &[] };
+pub const PLAIN: Known = Known { always: &[], lacks: &[] };
 
 /// A mount.
 pub const MOUNT: Known = Known {
-    always: &[&[
-        (
-            "open/a_temporary_file_has_no_name_until_it_is_given_one",
-            "fuser 0.18 knows no FUSE_TMPFILE",
-        ),
-        ("stat/statx_tells_the_birth_time", "fuser 0.18 knows no FUSE_STATX; pvfs stat tells it"),
-        ("space/a_hole_takes_none", BLOCKS),
-        ("space/punching_gives_space_back", BLOCKS),
-        ("open/a_temporary_file_leaves_its_directory_as_it_is", NAMELESS),
-        ("open/a_temporary_file_is_asked_for_with_write_access_to_a_directory", NAMELESS),
-        ("open/an_exclusive_temporary_file_never_has_a_name", NAMELESS),
-        ("open/a_temporary_file_is_its_makers_in_a_directory_that_is_writable", NAMELESS),
-        ("open/a_temporary_file_is_named_by_its_descriptor", NAMELESS),
-    ]],
-    seldom: &[(
-        "rename/a_replaced_name_is_never_absent",
-        "the kernel tries an open twice whose file is replaced between its two questions, then it is ESTALE",
-    )],
+    always: &[&[("space/a_hole_takes_none", BLOCKS), ("space/punching_gives_space_back", BLOCKS)]],
     lacks: &[],
 };
 
@@ -64,14 +45,12 @@ pub const PRELOAD: Known = Known {
             ("execute/a_program_open_for_writing_is_busy", "the kernel executes a copy in memory"),
         ],
     ],
-    seldom: &[],
     lacks: &[],
 };
 
 /// Through libpvfs: what the manager does not know, and the calls that pvfs.h does not have.
 pub const LIBRARY: Known = Known {
     always: &[UNKNOWN],
-    seldom: &[],
     lacks: &[
         // Only the kernel can do these.
         "bind",
@@ -104,7 +83,6 @@ pub const LIBRARY: Known = Known {
 /// Through pvfs-posix: as through the preload library, without what only that library does for programs.
 pub const RUST: Known = Known {
     always: &[UNKNOWN, PIPES],
-    seldom: &[],
     lacks: &[
         // Only the kernel can do these.
         "bind",
@@ -140,7 +118,6 @@ const PIPES: &[Case] = &[
     ("copy/needs_no_fifo", FIFO),
 ];
 
-const NAMELESS: &str = "a mount does not know FUSE_TMPFILE";
 const FIFO: &str = "only the kernel has pipes: opening one is ENXIO";
 const MAP: &str = "only the kernel sees what is written to memory: shared writable maps are ENODEV";
 const BLOCKS: &str =
@@ -167,7 +144,7 @@ impl Known {
             }
         }
         for (case, why) in &broken {
-            if !self.always().chain(self.seldom).any(|known| case.starts_with(known.0)) {
+            if !self.always().any(|known| case.starts_with(known.0)) {
                 complaints.push(format!("{case} is broken in {place}: {why}"));
             }
         }

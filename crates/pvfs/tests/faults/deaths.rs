@@ -1,5 +1,7 @@
 //! Clients that are killed: what they were writing is there as a whole or not at all, request by request (contract F1).
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +10,7 @@ use pvfs_cli::connected::Connected;
 use pvfs_client::{Options, block_on};
 use pvfs_config::Cluster;
 
-use crate::support::TestCluster;
+use crate::support::{TestCluster, can_mount};
 use crate::writer::{get, open};
 
 /// What one process writes at once, and what of that goes to each of two iods in one request.
@@ -32,11 +34,64 @@ fn who_is_killed_in_the_middle_of_writes_leaves_each_done_or_not_begun() {
         let user = cluster.user_with(|options| options.borrows = false);
         check(round, &get(&user, "file"));
     }
+    let spent = begun.elapsed();
+    assert!(redone(&cluster) > 0, "nobody was killed in the middle of a write, in {spent:?}");
+}
+
+/// A mount writes from where the kernel has put the data, without a copy on its tray.
+#[test]
+fn a_mount_that_is_killed_in_the_middle_of_writes_leaves_each_done_or_not_begun() {
+    if !can_mount() {
+        return;
+    }
+    let cluster = TestCluster::start(IODS as u32);
+    fill_page_by_page(&cluster);
+    for round in 1..=60 {
+        let path = cluster.mount("mnt").join("file");
+        // Only written, it goes past the kernel's pages.
+        let file = File::options().write(true).open(path).unwrap();
+        thread::scope(|scope| {
+            let writing = scope.spawn(move || write_until_it_fails(round, &file));
+            thread::sleep(Duration::from_micros(60_000 + round * 7_919 % 20_000));
+            cluster.shell("pkill -KILL -f \"pvfs mount $MNT --background\"").succeeds();
+            writing.join().unwrap();
+        });
+        cluster.shell("pvfs umount $MNT").succeeds();
+        check(round, &get(&cluster.user_with(|options| options.borrows = false), "file"));
+        if round >= 8 && redone(&cluster) > 0 {
+            return;
+        }
+    }
+    panic!("no mount was killed in the middle of a write");
+}
+
+/// Writes windows as [`a_writer_until_it_is_killed`] does, from whole pages of memory, so that the kernel makes one
+/// request of each.
+fn write_until_it_fails(round: u64, file: &File) {
+    let mut memory = vec![0; WINDOW_BYTES + 4096];
+    let start = memory.as_ptr().align_offset(4096);
+    let aligned = &mut memory[start..start + WINDOW_BYTES];
+    for step in 0.. {
+        let (content, offset) = window(round, step);
+        aligned.copy_from_slice(&content);
+        if file.write_all_at(aligned, offset).is_err() {
+            return;
+        }
+    }
+}
+
+/// Writes that iods have done in the place of clients that were killed.
+fn redone(cluster: &TestCluster) -> u64 {
     let status = cluster.shell("pvfs status --json").json();
     let servers = status["servers"].as_array().unwrap();
     let redone = |server: &serde_json::Value| server["figures"]["redone_writes_total"].as_u64();
-    let redone: u64 = servers.iter().filter_map(redone).sum();
-    assert!(redone > 0, "nobody was killed in the middle of a write, in {:?}", begun.elapsed());
+    servers.iter().filter_map(redone).sum()
+}
+
+/// What is written in a step, and where.
+fn window(round: u64, step: u64) -> (Vec<u8>, u64) {
+    let content = (round << 32 | step).to_le_bytes().repeat(WINDOW_BYTES / 8);
+    (content, step % WINDOWS * WINDOW_BYTES as u64)
 }
 
 /// So that the kernel keeps it in single pages, and a write of it can be cut at each.
@@ -84,8 +139,7 @@ fn a_writer_until_it_is_killed() {
         .unwrap_or_else(|failure| panic!("{}", failure.sentence()));
     let file = open(&connected.user, "file");
     for step in 0.. {
-        let content = (round << 32 | step).to_le_bytes().repeat(WINDOW_BYTES / 8);
-        let offset = step % WINDOWS * WINDOW_BYTES as u64;
+        let (content, offset) = window(round, step);
         block_on(connected.user.write_at(&file, offset, &content, false)).unwrap();
     }
 }
