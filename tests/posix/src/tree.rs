@@ -16,12 +16,15 @@ pub fn run(seed: u64, directories: [&str; 2], steps: usize) {
 
 /// The like; the first directory is looked at as `seen`, which may be the same on another mount.
 pub fn run_seen_from(seed: u64, directories: [&str; 2], seen: &str, steps: usize) {
+    // One further down: some symlinks lead out of where the operations are, which is to be seen too, and to be gone with it.
+    let inside = directories.map(|directory| format!("{directory}/inside"));
+    inside.iter().for_each(|directory| mkdir(directory, 0o755).expect("an empty directory"));
     let mut chance = Chance::new(seed);
     let mut story = Vec::new();
     for _ in 0..steps {
         let step = Step::any(&mut chance);
         story.push(format!("{step:?}"));
-        let [one, other] = directories.map(|directory| step.run(directory));
+        let [one, other] = inside.each_ref().map(|directory| step.run(directory));
         let told = story[story.len().saturating_sub(12)..].join("; ");
         assert_eq!(one, other, "after {told}");
         let [one, other] = [seen, directories[1]].map(shapes);
