@@ -1,13 +1,16 @@
 //! An open file: what it takes to talk to its iods, and what has been written through it.
 
+use std::iter;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard};
 
 use pvfs_layout::Distribution;
 use pvfs_net::call::Shown;
-use pvfs_wire::attr::{Placement, Time};
+use pvfs_wire::attr::{Attr, Placement, Time};
 use pvfs_wire::ops::{OpenFlags, SHARED_OPEN_NUMBER, Wrote};
 use pvfs_wire::{Bytes, Errno, Handle};
 
+use crate::holes::Holes;
 use crate::loans::Loans;
 use crate::unsynced::Unsynced;
 
@@ -26,6 +29,7 @@ pub struct OpenFile {
     pub(crate) registration: Registration,
     shown: Mutex<Shown>,
     wrote: Mutex<Option<Wrote>>,
+    holes: Mutex<Holes>,
     unsynced: Mutex<Unsynced>,
     loans: Mutex<Loans>,
 }
@@ -41,15 +45,16 @@ pub(crate) enum Registration {
 
 impl OpenFile {
     pub(crate) fn new(
-        handle: Handle,
+        attr: &Attr,
         flags: OpenFlags,
         placement: Placement,
         registration: Registration,
         shown: Shown,
     ) -> Self {
+        let (handle, holes) = (attr.handle, Mutex::new(Holes::new(attr)));
         let (shown, wrote) = (Mutex::new(shown), Mutex::new(None));
         let (unsynced, loans) = (Mutex::default(), Mutex::default());
-        Self { handle, flags, placement, registration, shown, wrote, unsynced, loans }
+        Self { handle, flags, placement, registration, shown, wrote, holes, unsynced, loans }
     }
 
     /// The number of this client's own open; EINVAL for one that was shared by others.
@@ -85,19 +90,37 @@ impl OpenFile {
     }
 
     /// Notes a write that is done, or (`uncertain`) one whose fate is not known.
-    pub(crate) fn note_write(&self, end: u64, mtime: Time, uncertain: bool) {
+    pub(crate) fn note_write(&self, range: Range<u64>, mtime: Time, uncertain: bool) {
+        self.note_writes(iter::once(range), mtime, uncertain);
+    }
+
+    /// The like for one write of several ranges.
+    pub(crate) fn note_writes(
+        &self,
+        ranges: impl Iterator<Item = Range<u64>>,
+        mtime: Time,
+        uncertain: bool,
+    ) {
+        let mut end = 0;
+        let mut holes = self.holes();
+        for range in ranges {
+            end = end.max(range.end);
+            holes.wrote(range);
+        }
+        drop(holes);
         let mut wrote = self.wrote.lock().expect(NO_PANIC);
-        let before = wrote.unwrap_or(Wrote { end: 0, mtime, uncertain: false });
+        let before = wrote.unwrap_or(Wrote { end: 0, mtime, uncertain: false, disk_bytes: None });
         *wrote = Some(Wrote {
             end: before.end.max(end),
             mtime: before.mtime.max(mtime),
             uncertain: before.uncertain || uncertain,
+            disk_bytes: None,
         });
     }
 
     /// Notes that somebody stopped waiting for a write that would have ended at `end`: its fate is not known.
     pub fn abandoned_write(&self, end: u64, mtime: Time) {
-        self.note_write(end, mtime, true);
+        self.note_write(end..end, mtime, true);
     }
 
     /// What was written to which iod and not synced yet.
@@ -114,6 +137,11 @@ impl OpenFile {
     /// What iods of this node have lent of the file.
     pub(crate) fn loans(&self) -> MutexGuard<'_, Loans> {
         self.loans.lock().expect(NO_PANIC)
+    }
+
+    /// What is known of its holes.
+    pub(crate) fn holes(&self) -> MutexGuard<'_, Holes> {
+        self.holes.lock().expect(NO_PANIC)
     }
 
     /// What was written so far.

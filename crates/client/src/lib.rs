@@ -17,6 +17,7 @@ pub mod credentials;
 pub mod error;
 pub mod file;
 pub mod filesystem;
+mod holes;
 pub mod lease;
 mod loans;
 mod ops;

@@ -12,7 +12,7 @@ pub fn file_attr(attr: &Attr) -> Attributes {
     Attributes {
         node: attr.handle.object,
         size: attr.size,
-        blocks: attr.size.div_ceil(512),
+        blocks: attr.blocks(),
         atime_seconds: attr.atime.seconds,
         mtime_seconds: attr.mtime.seconds,
         ctime_seconds: attr.ctime.seconds,
@@ -48,6 +48,7 @@ pub fn nominal(handle: Handle, kind: FileKind) -> Attr {
         rdev: 0,
         size: 0,
         size_state: SizeState::Unsettled,
+        disk_bytes: None,
         atime: never,
         mtime: never,
         ctime: never,
@@ -132,6 +133,18 @@ mod tests {
         assert_eq!(number(Errno::ENOSPC), Errno::ENOSPC);
         assert_eq!(number(Errno(512)), Errno::EIO);
         assert_eq!(number(Errno(0)), Errno::EIO);
+    }
+
+    #[test]
+    fn blocks_are_what_disks_hold_or_what_the_size_makes_one_expect() {
+        let blocks = |size, disk_bytes| {
+            let attr = nominal(Handle::default(), FileKind::Regular);
+            file_attr(&Attr { size, disk_bytes, ..attr }).blocks
+        };
+        assert_eq!([blocks(0, None), blocks(1, None), blocks(513, None)], [0, 1, 2]);
+        assert_eq!([blocks(1 << 30, Some(0)), blocks(1 << 30, Some(4096))], [0, 8]);
+        assert_eq!(blocks(u64::MAX, None), 1 << 55);
+        assert_eq!(blocks(5, Some(u64::MAX)), 1 << 55);
     }
 
     #[test]

@@ -307,6 +307,7 @@ pub mod tests {
             rdev: 0,
             size: 10,
             size_state: SizeState::Settled,
+            disk_bytes: None,
             atime: Time::default(),
             mtime: Time { seconds: 5, nanos: 0 },
             ctime: Time::default(),

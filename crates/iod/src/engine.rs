@@ -185,33 +185,36 @@ impl Engine {
         self.loans.as_ref().map_or(0, Loans::count)
     }
 
-    /// Whether the object has this size already, known without waiting.
-    pub fn has_size(&self, handle: Handle, local_size: u64) -> bool {
-        let Ok(_shared) = self.locks.share(handle, Waiting::Never) else { return false };
-        match self.disk.find(handle, Waiting::Never) {
-            Ok(Some(object)) => object.local_size() == Ok(local_size),
-            Ok(None) => local_size == 0,
-            Err(_) => false,
-        }
+    /// The object, if cutting it to this size would change nothing, as far as is known without waiting. What takes no
+    /// more than its bytes has no space set aside beyond its end, which a cut gives back.
+    pub fn with_size(&self, handle: Handle, local_size: u64) -> Option<ObjectStat> {
+        let _shared = self.locks.share(handle, Waiting::Never).ok()?;
+        let stat = match self.disk.find(handle, Waiting::Never).ok()? {
+            Some(object) => object.stat().ok()?,
+            None => ObjectStat::default(),
+        };
+        let is_it = stat.local_size == local_size && stat.disk_bytes <= local_size;
+        is_it.then_some(stat)
     }
 
-    /// Cuts or extends the object.
+    /// Cuts or extends the object; returns what it is then.
     pub fn truncate(
         &self,
         handle: Handle,
         local_size: u64,
         client: &Connection,
-    ) -> Result<(), Errno> {
+    ) -> Result<ObjectStat, Errno> {
         let _alone = self.locks.exclude(handle, Waiting::Allowed)?;
         client.check_present()?;
         self.written.store(true, SeqCst);
         let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
         let object = match found {
             Some(object) => object,
-            None if local_size == 0 => return Ok(()),
+            None if local_size == 0 => return Ok(ObjectStat::default()),
             None => self.find_or_create(handle)?,
         };
-        self.judge(handle, "truncate", object.truncate(local_size))
+        self.judge(handle, "truncate", object.truncate(local_size))?;
+        self.judge(handle, "stat", object.stat())
     }
 
     /// Sets space aside or gives it back. Returns the object's size after that.

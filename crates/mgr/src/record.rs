@@ -9,7 +9,7 @@ mod inode;
 mod open;
 
 pub use dentry::{Dentry, Named};
-pub use file::{RegularFile, Truncation, Writing};
+pub use file::{RegularFile, Truncation, Writing, Written};
 pub use inode::{Body, Directory, Inode};
 pub use open::{First, OpenFile, ReplyRecord, SharedOpen};
 

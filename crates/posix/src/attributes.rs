@@ -136,6 +136,7 @@ fn removed(handle: Handle) -> Attr {
         rdev: 0,
         size: 0,
         size_state: SizeState::Settled,
+        disk_bytes: None,
         atime: Time::default(),
         mtime: Time::default(),
         ctime: Time::default(),

@@ -170,6 +170,7 @@ pub fn group_handle() -> Vec<u8> {
         rdev: 0,
         size: 5,
         size_state: SizeState::Unsettled,
+        disk_bytes: None,
         atime: time,
         mtime: time,
         ctime: time,
@@ -227,7 +228,8 @@ pub fn corpus() -> Vec<Vec<u8>> {
         end: 100,
         wait_ms: 100,
     };
-    let wrote = Some(Wrote { end: 7, mtime: Default::default(), uncertain: false });
+    let wrote =
+        Some(Wrote { end: 7, mtime: Default::default(), uncertain: false, disk_bytes: Some(5) });
     let (name, value) = (Bytes::from("user.x"), Bytes::from("y"));
     let write = Write { access: access(), slot: 0, regions: regions(), sync: true };
     vec![
@@ -239,9 +241,18 @@ pub fn corpus() -> Vec<Vec<u8>> {
         whole(&[one(&open), one(&Close { opens: vec![ClosedOpen { open: 1, wrote }] })]),
         whole(&[
             one(&open),
-            one(&Settle { handle: file, change: 1, size: 9, mtime: Default::default() }),
+            one(&Settle {
+                handle: file,
+                change: 1,
+                size: 9,
+                disk_bytes: 5,
+                mtime: Default::default(),
+            }),
         ]),
-        whole(&[one(&open), one(&Truncated { handle: file, ticket: 1, size: Some(9) })]),
+        whole(&[
+            one(&open),
+            one(&Truncated { handle: file, ticket: 1, size: Some(9), disk_bytes: Some(5) }),
+        ]),
         whole(&[one(&Mkdir { target: target(), mode: 0o755 }), one(&Rmdir { target: target() })]),
         whole(&[one(&Mknod { target: target(), kind: FileKind::Fifo, mode: 0, rdev: 7 })]),
         whole(&[

@@ -88,6 +88,9 @@ record! {
         pub size: u64,
         /// Whether `size` and `mtime` of a regular file are exact.
         pub size_state: SizeState,
+        /// Bytes of disk that a regular file takes, where its size does not tell them: it has holes, or space set aside
+        /// beyond its end ([`Placement::disk_figure`]).
+        pub disk_bytes: Option<u64>,
         /// Last access, kept lazily.
         pub atime: Time,
         /// Last change of the data.
@@ -100,6 +103,13 @@ record! {
         pub change: u64,
         /// What there is besides.
         pub extras: Extras,
+    }
+}
+
+impl Attr {
+    /// What it takes on disks, in the 512 bytes that `st_blocks` counts.
+    pub fn blocks(&self) -> u64 {
+        self.disk_bytes.unwrap_or(self.size).div_ceil(512)
     }
 }
 
@@ -130,6 +140,14 @@ impl Placement {
     /// no file can have (a damaged or hostile iod) counts as the largest file.
     pub fn file_size(&self, local_sizes: &[u64]) -> u64 {
         self.dist.file_size(local_sizes).unwrap_or(pvfs_layout::FILE_SIZE_MAX)
+    }
+
+    /// What there is to tell of the disk that a file of this size takes: nothing, when it is what a file without
+    /// holes takes. Their sizes tell it of those, so that most files need no figure.
+    pub fn disk_figure(&self, size: u64, disk_bytes: u64) -> Option<u64> {
+        let rounding = u64::from(self.iods.len()) * OBJECT_ROUNDING_BYTES_MAX;
+        let dense = size..=size.saturating_add(rounding);
+        (!dense.contains(&disk_bytes)).then_some(disk_bytes)
     }
 }
 
@@ -194,8 +212,32 @@ layout_value!(Dist,);
 layout_value!(IodList, IODS_MAX);
 layout_value!(Regions, REGIONS_MAX);
 
+/// How much more than its local size an object without holes takes: its last block, and one that says where its
+/// blocks are.
+const OBJECT_ROUNDING_BYTES_MAX: u64 = 8 << 10;
+
 /// Iods one file may be dealt to.
 pub const IODS_MAX: u32 = 1 << 16;
 
 /// Regions one request may list; a longer list is sent as several requests.
 pub const REGIONS_MAX: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pvfs_layout::IodId;
+
+    #[test]
+    fn a_file_without_holes_needs_no_figure() {
+        let placement = Placement {
+            dist: Dist::simple_stripe(65536, 4).unwrap(),
+            iods: IodList::new((0..4).map(IodId)).unwrap(),
+        };
+        let told = |size, disk_bytes| placement.disk_figure(size, disk_bytes);
+        assert_eq!([told(0, 0), told(1, 4096), told(100_000, 114_688)], [None; 3]);
+        assert_eq!(told(1 << 20, (1 << 20) - 4096), Some((1 << 20) - 4096), "a hole");
+        assert_eq!(told(10, 1 << 20), Some(1 << 20), "set aside beyond the end");
+        assert_eq!(told(10, 0), Some(0));
+        assert_eq!(told(u64::MAX, u64::MAX), None, "what nobody can have is no reason to fail");
+    }
+}

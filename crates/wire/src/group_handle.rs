@@ -168,6 +168,7 @@ mod tests {
             rdev: 0,
             size,
             size_state,
+            disk_bytes: Some(4096),
             atime: time,
             mtime: time,
             ctime: time,

@@ -167,7 +167,7 @@ macro_rules! iod_operations {
         $with! {
             Read -> ReadDone = 0x0201 Query;
             Write -> Written = 0x0202 Repeatable;
-            TruncateObject -> Written = 0x0203 Repeatable;
+            TruncateObject -> ObjectStat = 0x0203 Repeatable;
             Sync -> Done = 0x0204 Repeatable;
             StatObjects -> ObjectStats = 0x0205 Query;
             RemoveObjects -> Done = 0x0206 Repeatable;

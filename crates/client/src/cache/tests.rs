@@ -17,6 +17,7 @@ fn attr(object: u64, change: u64) -> Attr {
         rdev: 0,
         size: 10,
         size_state: SizeState::Settled,
+        disk_bytes: None,
         atime: never,
         mtime: never,
         ctime: never,

@@ -20,6 +20,8 @@ impl<R: Runtime> User<R> {
                 self.reserve(file, bytes, Some(end)).await?.ok_or(Errno::EIO)?
             }
         };
+        // What lies before it is there, or is what other appenders are writing.
+        file.holes().end_is_at_least(offset);
         self.write_in_place(file, offset, buffer, sync).await?;
         Ok(offset)
     }

@@ -52,8 +52,8 @@ impl<R: Runtime> User<R> {
         to.1.checked_add(bytes)
             .filter(|end| *end <= pvfs_layout::FILE_SIZE_MAX)
             .ok_or(Errno::EFBIG)?;
-        let end = self.size_by_iods(from.0.handle, &from.0.placement).await?.size;
-        let bytes = bytes.min(end.saturating_sub(from.1));
+        let source = self.size_by_iods(from.0.handle, &from.0.placement).await?;
+        let bytes = bytes.min(source.size.saturating_sub(from.1));
         if from.0.handle == to.0.handle && from.1.abs_diff(to.1) < bytes {
             return Err(Errno::EINVAL.into());
         }
@@ -62,7 +62,13 @@ impl<R: Runtime> User<R> {
         }
         let bytes = self.whole_grains(to, bytes, grain).await?;
         match shift(from.0, from.1, to.0, to.1) {
-            Some(shift) => self.copy_in_place(from, to, bytes.min(IN_PLACE_MAX), shift).await,
+            Some(shift) => {
+                // What the iods copy keeps its holes.
+                if from.0.placement.disk_figure(source.size, source.disk_bytes).is_some() {
+                    to.0.holes().changed();
+                }
+                self.copy_in_place(from, to, bytes.min(IN_PLACE_MAX), shift).await
+            }
             None => self.copy_through(from, to, bytes.min(THROUGH_MAX)).await,
         }
     }
@@ -95,7 +101,7 @@ impl<R: Runtime> User<R> {
         for window in windows(dist, to.1..to.1 + bytes, largest) {
             let source_offset = from.1 + (window.start - to.1);
             let copied = self.copy_window(from.0, source_offset, to.0, &window, shift).await;
-            to.0.note_write(window.end, self.now(), copied.is_err());
+            to.0.note_write(window, self.now(), copied.is_err());
             copied?;
         }
         Ok(bytes)

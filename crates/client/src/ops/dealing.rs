@@ -12,6 +12,9 @@
 //! One pass over the regions, which looks at each strip once. A part ends where some slot has as many bytes or
 //! regions as one request carries, so that an access takes one request per iod unless it is longer than that.
 
+use std::iter;
+use std::ops::Range;
+
 use pvfs_layout::{Dist, Distribution, Region, Regions};
 
 use super::access::{Access, Walk};
@@ -188,7 +191,19 @@ impl<'a, M: Memory> Dealer<'a, M> {
     }
 }
 
-impl<P> Part<'_, P> {
+impl<'a, P> Part<'a, P> {
+    /// The ranges of the file that it is made of, in the order of the stream.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<'a, P> {
+        let (mut walk, mut rest) = (self.start.clone(), self.bytes);
+        iter::from_fn(move || {
+            let region = walk.current().filter(|_| rest > 0)?;
+            let bytes = region.len.min(rest);
+            walk.advance(bytes);
+            rest -= bytes;
+            Some(region.offset..region.offset + bytes)
+        })
+    }
+
     /// How many bytes lie before the end of a file of `size` bytes.
     pub fn bytes_before(&self, size: u64) -> u64 {
         self.start.clone().bytes_before(size, self.bytes)

@@ -88,7 +88,7 @@ impl<R: Runtime> User<R> {
         let number = self.filesystem.next_number();
         let shown = Shown { number, version: 1, token: group.capability };
         let registration = Registration::Shared(handle.into(), group.number);
-        Ok(OpenFile::new(group.handle, group.flags, group.placement, registration, shown))
+        Ok(OpenFile::new(&group.attr, group.flags, group.placement, registration, shown))
     }
 
     /// The like for whoever holds the cluster's keys: a handle that was made up is refused at once.

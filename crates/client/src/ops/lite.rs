@@ -104,7 +104,7 @@ impl<R: Runtime> User<R> {
             Some(placement) if known.lacks(wanted) => {
                 let data = self.size_by_iods(stated.attr.handle, &placement).await;
                 Ok(data.map_or(known, |data| LiteAttr {
-                    attr: with_data(stated.attr, data),
+                    attr: with_data(stated.attr, data, &placement),
                     valid: LiteMask::ALL,
                 }))
             }

@@ -4,7 +4,7 @@ use pvfs_net::call::Shown;
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, FileKind, Placement, Striping};
-use pvfs_wire::ops::{Close, ClosedOpen, Open, OpenFlags, Opened, Renew, Target};
+use pvfs_wire::ops::{Close, ClosedOpen, Open, OpenFlags, Opened, Renew, Target, Wrote};
 
 use super::cached::object;
 use super::truncate::Cut;
@@ -165,12 +165,32 @@ impl<R: Runtime> User<R> {
         let _own = self.filesystem.cache().change(touched);
         match file.registration {
             Registration::Own(open) => {
-                let opens = vec![ClosedOpen { open, wrote: file.wrote() }];
+                let opens = vec![ClosedOpen { open, wrote: self.report(&file).await }];
                 self.ask_together(&Close { opens }).await.map(|_| ())
             }
             // The shared open goes on without us, and its size is asked from the iods until it ends.
             Registration::Shared(..) => Ok(()),
         }
+    }
+
+    /// What was written, as the manager is to know it. Where the size does not tell what the file takes on disks, the
+    /// iods are asked.
+    async fn report(&self, file: &OpenFile) -> Option<Wrote> {
+        let wrote = file.wrote()?;
+        let (may_have_holes, is_left_to_iods) = {
+            let holes = file.holes();
+            (holes.may_be_there(), holes.are_left_to_iods())
+        };
+        if wrote.uncertain || !may_have_holes {
+            return Some(wrote);
+        }
+        let told = match is_left_to_iods {
+            true => None,
+            false => self.size_by_iods(file.handle, &file.placement).await.ok(),
+        };
+        // Where nobody has told it, whoever looks at the file next asks for it, and for the size.
+        let disk_bytes = told.map(|data| data.disk_bytes);
+        Some(Wrote { uncertain: disk_bytes.is_none(), disk_bytes, ..wrote })
     }
 
     /// Gets a fresh capability for a file whose own has expired.
@@ -192,7 +212,7 @@ impl<R: Runtime> User<R> {
         let placement: Placement = opened.placement?;
         let number = self.filesystem.next_number();
         let shown = Shown { number, version: 1, token: opened.capability };
-        Some(OpenFile::new(opened.attr.handle, flags, placement, Registration::Own(open), shown))
+        Some(OpenFile::new(&opened.attr, flags, placement, Registration::Own(open), shown))
     }
 
     async fn cut_opened(&self, file: &OpenFile, ticket: u64) -> Result<Attr> {

@@ -71,12 +71,13 @@ impl<R: Runtime> User<R> {
         let sizes = self.sizes_by_iods(&files).await;
         let mut failure = None;
         for (at, size) in unsettled.into_iter().zip(sizes) {
-            match (&mut entries[at].attr, size) {
-                (Some(attr), Ok(data)) => {
-                    *attr = with_data(*attr, data);
-                    entries[at].placement = None;
+            let entry = &mut entries[at];
+            match (&mut entry.attr, &entry.placement, size) {
+                (Some(attr), Some(placement), Ok(data)) => {
+                    *attr = with_data(*attr, data, placement);
+                    entry.placement = None;
                 }
-                (_, size) => failure = failure.or(size.err()),
+                (_, _, size) => failure = failure.or(size.err()),
             }
         }
         failure

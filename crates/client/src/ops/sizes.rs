@@ -70,7 +70,8 @@ impl<R: Runtime> User<R> {
     async fn settle(&self, attr: &Attr, data: DataStat) {
         let (handle, change) = (attr.handle, attr.change);
         let _own = self.filesystem.cache().change([object(handle)]);
-        let _ = self.ask(&Settle { handle, change, size: data.size, mtime: data.mtime }).await;
+        let DataStat { size, disk_bytes, mtime } = data;
+        let _ = self.ask(&Settle { handle, change, size, disk_bytes, mtime }).await;
     }
 
     /// Completes the attributes of a regular file whose size the manager does not know.
@@ -81,7 +82,7 @@ impl<R: Runtime> User<R> {
                 if attr.size_state == SizeState::Abandoned {
                     self.settle(&attr, data).await;
                 }
-                Ok(with_data(attr, data))
+                Ok(with_data(attr, data, placement))
             }
             _ => Ok(attr),
         }
@@ -94,10 +95,13 @@ pub(crate) fn needs_iods(attr: &Attr) -> bool {
 }
 
 /// Attributes with what the iods told.
-pub(crate) fn with_data(attr: Attr, data: DataStat) -> Attr {
+pub(crate) fn with_data(attr: Attr, data: DataStat, placement: &Placement) -> Attr {
     // What was written before the attributes last changed must not undo a time chosen then (touch, cp -p).
     let mtime = if data.mtime > attr.ctime { attr.mtime.max(data.mtime) } else { attr.mtime };
-    Attr { size: data.size, mtime, ctime: attr.ctime.max(mtime), ..attr }
+    // What a program has changed in memory may be on its way, and a file of no block is taken to be one hole.
+    let least = u64::from(data.size > 0 && attr.size_state == SizeState::Unsettled);
+    let disk_bytes = placement.disk_figure(data.size, data.disk_bytes).map(|told| told.max(least));
+    Attr { size: data.size, disk_bytes, mtime, ctime: attr.ctime.max(mtime), ..attr }
 }
 
 /// One iod's answers, taken in the order of the question.
@@ -128,7 +132,7 @@ fn gather(placement: &Placement, answers: &mut [Answer]) -> Result<DataStat> {
         match answers.get_mut(id.0 as usize).map_or_else(unknown, Answer::next) {
             Ok(stat) => {
                 local_sizes.push(stat.local_size);
-                data.disk_bytes += stat.disk_bytes;
+                data.disk_bytes = data.disk_bytes.saturating_add(stat.disk_bytes);
                 data.mtime = data.mtime.max(stat.mtime);
             }
             Err(error) => failure = Some(error),

@@ -39,7 +39,8 @@ impl<R: Runtime> User<R> {
         let slots: Vec<u32> = file.placement.dist.slots_in(offset..end).collect();
         let make = |slot, access| AllocateObject { access, slot, offset, bytes, how, grow: false };
         let done = self.allocate_slots(file, &slots, make).await;
-        file.note_write(0, self.now(), done.is_err());
+        file.holes().changed();
+        file.note_write(0..0, self.now(), done.is_err());
         done?;
         if grow && how != Allocation::Punch && bytes > 0 {
             self.grow_to(file, end).await?;
@@ -77,7 +78,7 @@ impl<R: Runtime> User<R> {
             grow: true,
         };
         let grown = self.allocate_slots(file, &[slot], make).await;
-        file.note_write(end, self.now(), grown.is_err());
+        file.note_write(end - 1..end, self.now(), grown.is_err());
         grown
     }
 

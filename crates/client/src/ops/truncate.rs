@@ -71,17 +71,24 @@ impl<R: Runtime> User<R> {
     /// Cuts on all iods, and tells the manager how it went.
     pub(crate) async fn cut(&self, cut: Cut<'_>) -> Result<Attr> {
         let slots = (0..cut.placement.iods.len()).map(|slot| self.cut_slot(&cut, slot));
-        let done: Result<()> = all(slots).await.into_iter().collect();
-        let size = done.is_ok().then_some(cut.size);
+        let done: Result<Vec<u64>> = all(slots).await.into_iter().collect();
+        let disk_bytes =
+            done.as_ref().ok().map(|done| done.iter().copied().fold(0, u64::saturating_add));
+        let size = disk_bytes.map(|_| cut.size);
         let own = self.filesystem.cache().change([object(cut.handle)]);
-        let told = self.ask(&Truncated { handle: cut.handle, ticket: cut.ticket, size }).await;
+        let (handle, ticket) = (cut.handle, cut.ticket);
+        let told = self.ask(&Truncated { handle, ticket, size, disk_bytes }).await;
         drop(own);
         done?;
         let stated = told?;
+        if let Some(file) = cut.file {
+            file.holes().cut(cut.size, &stated.attr);
+        }
         self.completed(stated.attr, stated.placement.as_ref()).await
     }
 
-    async fn cut_slot(&self, cut: &Cut<'_>, slot: u32) -> Result<()> {
+    /// Cuts one object; returns what it takes on its disk after that.
+    async fn cut_slot(&self, cut: &Cut<'_>, slot: u32) -> Result<u64> {
         let iod = self.filesystem.iod_of(cut.placement, slot)?;
         let (caller, patience) = (self.filesystem.caller(), self.filesystem.data_patience());
         let make = |access| TruncateObject { access, slot, size: cut.size };
@@ -90,7 +97,7 @@ impl<R: Runtime> User<R> {
         if let Some(file) = cut.file {
             file.unsynced().wrote(slot, done.boot, false);
         }
-        Ok(())
+        Ok(done.reply.disk_bytes)
     }
 }
 

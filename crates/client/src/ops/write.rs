@@ -58,7 +58,7 @@ impl<R: Runtime> User<R> {
             let (part, tail) = rest.split_at((window.end - window.start) as usize);
             rest = tail;
             let written = self.write_window(file, &window, part, sync).await;
-            file.note_write(window.end, self.now(), written.is_err());
+            file.note_write(window, self.now(), written.is_err());
             written?;
         }
         Ok(())
@@ -71,7 +71,7 @@ impl<R: Runtime> User<R> {
         let is_done =
             !file.flags.has(OpenFlags::APPEND) && self.write_strip_lent(file, offset, buffer);
         if is_done {
-            file.note_write(end, self.now(), false);
+            file.note_write(offset..end, self.now(), false);
         }
         Ok(is_done)
     }

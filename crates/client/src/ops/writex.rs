@@ -69,7 +69,7 @@ impl<R: Runtime> User<R> {
         let mut dealer = Dealer::new(&file.placement.dist, access, Sources::new(memory), limits);
         while let Some(part) = dealer.next_part() {
             let written = self.write_part(file, &part, sync).await;
-            file.note_write(part.end, self.now(), written.is_err());
+            file.note_writes(part.ranges(), self.now(), written.is_err());
             written?;
         }
         Ok(bytes)

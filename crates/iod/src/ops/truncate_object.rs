@@ -1,6 +1,6 @@
 //! TruncateObject: cuts or extends the object to its part of the file.
 
-use pvfs_wire::ops::{TruncateObject, Written};
+use pvfs_wire::ops::TruncateObject;
 use pvfs_wire::token::Rights;
 
 use super::{Execute, Next, Outcome};
@@ -14,13 +14,11 @@ impl Execute for TruncateObject {
         iod.check_writable()?;
         let local_size = truncated_size(&capability.dist, self.slot, self.size)?;
         let handle = capability.handle;
-        let done = move || Next::done::<Self>(&Written { local_size });
-        if iod.engine.has_size(handle, local_size) {
-            return Ok(done());
+        if let Some(stat) = iod.engine.with_size(handle, local_size) {
+            return Ok(Next::done::<Self>(&stat));
         }
         Ok(Next::work(0, move |iod, client| {
-            iod.engine.truncate(handle, local_size, client)?;
-            Ok(done())
+            Ok(Next::done::<Self>(&iod.engine.truncate(handle, local_size, client)?))
         }))
     }
 }

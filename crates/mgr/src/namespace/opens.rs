@@ -9,7 +9,7 @@ use super::Node;
 use crate::execute::Context;
 use crate::keys;
 use crate::permission::without_privileges;
-use crate::record::{First, OpenFile, Record, Truncation, VERSION};
+use crate::record::{First, OpenFile, Record, Truncation, VERSION, Written};
 use crate::store::{StoreError, View};
 
 /// How an open ends.
@@ -88,13 +88,14 @@ impl Context<'_, '_> {
         let file = node.inode.as_file_mut().ok_or(Errno::EIO)?;
         match ending {
             Ending::Closed(Some(wrote)) if open.writes() => {
-                file.end_open(&open, wrote.end, !wrote.uncertain);
+                let Wrote { end, uncertain, disk_bytes, .. } = wrote;
+                file.end_open(&open, Some(Written { end, certain: !uncertain, disk_bytes }));
             }
             Ending::Expired if open.writes() => {
-                file.end_open(&open, 0, false);
+                file.end_open(&open, Some(UNKNOWN));
                 node.inode.touch(self.now);
             }
-            _ => file.end_open(&open, 0, true),
+            _ => file.end_open(&open, None),
         }
         self.save_or_remove(&node)
     }
@@ -230,3 +231,6 @@ fn note_written(node: &mut Node, uid: u32, written: Time) {
 pub fn latest(now: Time) -> Time {
     Time { seconds: now.seconds.saturating_add(CLOCK_SKEW_S as i64), ..now }
 }
+
+/// Of an open whose client is gone.
+const UNKNOWN: Written = Written { end: 0, certain: false, disk_bytes: None };

@@ -152,7 +152,8 @@ fn truncate(open: &Open, cx: &mut Context<'_, '_>, node: &mut Node) -> Result<Op
     let file = node.inode.as_file().ok_or(Errno::EINVAL)?;
     let own_writer = u32::from(open.flags.has(OpenFlags::WRITE));
     let others_write = file.writing.writers > own_writer || file.writing.truncation.is_some();
-    if file.size == 0 && !file.unsettled && !others_write {
+    let is_empty = file.size == 0 && file.disk_bytes.is_none();
+    if is_empty && !file.unsettled && !others_write {
         note_cut(cx, node);
         return Ok(None);
     }

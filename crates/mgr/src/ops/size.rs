@@ -58,7 +58,7 @@ impl Execute for Truncated {
         let client = cx.client;
         let file = node.inode.as_file_mut().ok_or(Errno::EINVAL)?;
         // An unknown ticket was reported before, or was lost with its client's lease.
-        let Some(exact) = file.end_truncation(self.ticket, client, self.size) else {
+        let Some(exact) = file.end_truncation(client, self) else {
             return Ok(cx.stated(&node, false));
         };
         cx.tx.delete(keys::ticket(client, node.object));
@@ -84,7 +84,7 @@ impl Execute for Settle {
             let mtime_known = node.inode.mtime;
             let file = node.inode.as_file_mut().ok_or(Errno::EINVAL)?;
             let mtime = file.mtime_after(mtime_known, mtime);
-            if file.settle(self.size) {
+            if file.settle(self.size, self.disk_bytes) {
                 node.inode.mtime = mtime;
                 node.inode.touch(node.inode.ctime.max(node.inode.mtime));
                 cx.save(&node);

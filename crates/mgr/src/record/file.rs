@@ -15,6 +15,7 @@ use pvfs_layout::FILE_SIZE_MAX;
 use pvfs_wire::DecodeError;
 use pvfs_wire::attr::{Placement, SizeState, Time};
 use pvfs_wire::codec::{Reader, Wire};
+use pvfs_wire::ops::Truncated;
 use pvfs_wire::record;
 
 use super::OpenFile;
@@ -24,6 +25,8 @@ use super::OpenFile;
 pub struct RegularFile {
     /// Bytes, as last settled.
     pub size: u64,
+    /// Bytes of disk, as of the same time, where the size does not tell them ([`Placement::disk_figure`]).
+    pub disk_bytes: Option<u64>,
     /// The end of some write is unknown: the iods must be asked even when nobody writes.
     pub unsettled: bool,
     /// The iods may hold objects of it.
@@ -56,6 +59,8 @@ record! {
         pub append_end: u64,
         /// Whether that is the end of the file for certain.
         pub append_exact: bool,
+        /// Several had it open for writing at the same time, since it was last settled.
+        pub shared: bool,
         /// The truncation under way.
         pub truncation: Option<Truncation>,
     }
@@ -80,11 +85,23 @@ record! {
     }
 }
 
+/// What was written through an open that ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// The largest end of a write. Space that was set aside may have none.
+    pub end: u64,
+    /// Whether that is all.
+    pub certain: bool,
+    /// Bytes of disk that the file takes since, if that was asked.
+    pub disk_bytes: Option<u64>,
+}
+
 impl RegularFile {
     /// An empty file that no iod has heard of.
     pub fn new(placement: Placement) -> Self {
         Self {
             size: 0,
+            disk_bytes: None,
             unsettled: false,
             stored: false,
             linkable: false,
@@ -122,6 +139,7 @@ impl RegularFile {
             return;
         }
         self.disturb();
+        self.writing.shared = !settled;
         if settled {
             self.writing.end = 0;
             self.writing.append_end = self.size;
@@ -133,20 +151,31 @@ impl RegularFile {
         self.writing.appenders = self.writing.appenders.saturating_add(appends);
     }
 
-    /// One open less. `certain` says that everything it wrote was reported, up to `end`.
-    pub fn end_open(&mut self, open: &OpenFile, end: u64, certain: bool) {
+    /// One open less. `written` is what is known of writes through it, if there were any.
+    pub fn end_open(&mut self, open: &OpenFile, written: Option<Written>) {
         self.writing.opens = self.writing.opens.saturating_sub(1);
         if !open.writes() {
             return;
         }
         self.writing.writers = self.writing.writers.saturating_sub(1);
         self.writing.appenders -= u32::from(open.appends()).min(self.writing.appenders);
+        let Written { end, certain, disk_bytes } = written.unwrap_or(NOTHING);
+        // Where there are several, what the iods told one of them may be old when the last one closes.
+        let outdated = disk_bytes.is_some() && self.writing.shared;
         self.writing.end = self.writing.end.max(end.min(FILE_SIZE_MAX));
-        self.unsettled |= !certain || end > FILE_SIZE_MAX;
-        self.stored |= !certain || end > 0;
+        self.unsettled |= !certain || outdated || end > FILE_SIZE_MAX;
+        self.stored |= written.is_some();
         if self.writing.writers == 0 {
             self.end_writing();
         }
+        if let Some(disk_bytes) = disk_bytes.filter(|_| !outdated) {
+            self.note_disk(disk_bytes);
+        }
+    }
+
+    /// What the iods told of the disk it takes at its size.
+    fn note_disk(&mut self, disk_bytes: u64) {
+        self.disk_bytes = self.placement.disk_figure(self.size, disk_bytes);
     }
 
     /// Whether the truncation under way, if any, has taken so long that its client must have given
@@ -165,20 +194,24 @@ impl RegularFile {
         self.writing.truncation = Some(truncation);
     }
 
-    /// The truncation with this ticket has reached `size`, or failed. Says whether `size` now is the
-    /// file's; `None` when no such truncation is under way.
-    pub fn end_truncation(&mut self, ticket: u64, client: u64, size: Option<u64>) -> Option<bool> {
+    /// The truncation that has ended has reached its size, or failed. Says whether that size now is the file's;
+    /// `None` when no such truncation is under way.
+    pub fn end_truncation(&mut self, client: u64, ended: &Truncated) -> Option<bool> {
         let under_way = self.writing.truncation?;
-        if (under_way.ticket, under_way.client) != (ticket, client) {
+        if (under_way.ticket, under_way.client) != (ended.ticket, client) {
             return None;
         }
         self.writing.truncation = None;
-        let reached = size == Some(under_way.size);
+        let reached = ended.size == Some(under_way.size);
         if reached {
             self.size = under_way.size;
+            self.disk_bytes = None;
+            ended.disk_bytes.into_iter().for_each(|told| self.note_disk(told));
             self.writing.append_end = under_way.size;
         }
         self.unsettled = !reached || under_way.disturbed;
+        // While it was cut exactly, nobody else could write.
+        self.writing.shared = self.unsettled;
         self.writing.append_exact =
             !self.unsettled && self.writing.appenders == self.writing.writers;
         Some(!self.unsettled)
@@ -193,12 +226,13 @@ impl RegularFile {
     }
 
     /// What the iods say, when that is still news.
-    pub fn settle(&mut self, size: u64) -> bool {
+    pub fn settle(&mut self, size: u64, disk_bytes: u64) -> bool {
         let quiet = self.writing.writers == 0 && self.writing.truncation.is_none();
         if !quiet || !self.unsettled || size > FILE_SIZE_MAX {
             return false;
         }
         self.size = size;
+        self.note_disk(disk_bytes);
         self.unsettled = false;
         self.writing.mtime_chosen = Time::default();
         true
@@ -255,6 +289,7 @@ impl RegularFile {
         self.writing.end = 0;
         self.writing.append_end = 0;
         self.writing.append_exact = false;
+        self.writing.shared = false;
     }
 
     pub(super) fn put(&self, out: &mut Vec<u8>) {
@@ -264,9 +299,13 @@ impl RegularFile {
             (self.stored, STORED),
             (open, OPEN),
             (self.linkable, LINKABLE),
+            (self.disk_bytes.is_some(), SPARSE),
         ];
         out.push(flags.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum());
         self.size.put(out);
+        if let Some(disk_bytes) = self.disk_bytes {
+            disk_bytes.put(out);
+        }
         self.layout_epoch.put(out);
         self.placement.put(out);
         if open {
@@ -276,7 +315,7 @@ impl RegularFile {
 
     pub(super) fn get(from: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let flags = u8::get(from)?;
-        if flags & !(UNSETTLED | STORED | OPEN | LINKABLE) != 0 {
+        if flags & !(UNSETTLED | STORED | OPEN | LINKABLE | SPARSE) != 0 {
             return Err(DecodeError::Value);
         }
         Ok(Self {
@@ -284,12 +323,15 @@ impl RegularFile {
             stored: flags & STORED != 0,
             linkable: flags & LINKABLE != 0,
             size: Wire::get(from)?,
+            disk_bytes: if flags & SPARSE != 0 { Some(Wire::get(from)?) } else { None },
             layout_epoch: Wire::get(from)?,
             placement: Wire::get(from)?,
             writing: if flags & OPEN != 0 { Wire::get(from)? } else { Writing::default() },
         })
     }
 }
+
+const NOTHING: Written = Written { end: 0, certain: true, disk_bytes: None };
 
 /// Twice the deadline of data requests (contract.md, F5).
 const TRUNCATION_S_MAX: u64 = 60;
@@ -301,3 +343,4 @@ const UNSETTLED: u8 = 1;
 const STORED: u8 = 2;
 const OPEN: u8 = 4;
 const LINKABLE: u8 = 8;
+const SPARSE: u8 = 16;

@@ -152,6 +152,7 @@ impl Inode {
             rdev: if let Body::Special { rdev, .. } = self.body { rdev } else { 0 },
             size,
             size_state,
+            disk_bytes: self.as_file().and_then(|file| file.disk_bytes),
             atime: self.atime,
             mtime: self.mtime,
             ctime: self.ctime,
@@ -327,6 +328,7 @@ mod tests {
         let mut written = regular();
         let file = written.as_file_mut().unwrap();
         file.linkable = true;
+        file.disk_bytes = Some(4096);
         file.writing = Writing { opens: 3, writers: 2, end: 77, ..Writing::default() };
         file.writing.truncation = Some(Truncation {
             ticket: 5,

@@ -25,7 +25,12 @@ fn requests(random: &mut Random) -> Vec<(u16, Vec<u8>)> {
     let flags = OpenFlags::from_bits(below(2048) as u32).unwrap();
     let xattr = ["user.a", "user.pvfs.pcount", "trusted.x", "security.y", "user.pvfs.dist"];
     let (xattr, value) = (xattr[below(5) as usize].into(), "2".into());
-    let wrote = Wrote { end: below(1 << 40), mtime: Default::default(), uncertain: follow };
+    let wrote = Wrote {
+        end: below(1 << 40),
+        mtime: Default::default(),
+        uncertain: follow,
+        disk_bytes: follow.then_some(1 << 40),
+    };
     let striping = Striping { pcount: Some(below(6) as u32), ..Striping::default() };
     let kind = [FileKind::Regular, FileKind::Fifo, FileKind::Directory][below(3) as usize];
     let (uid, gid, mode) = (Some(below(3) as u32), None, Some(below(4096) as u32));
@@ -85,8 +90,14 @@ fn requests(random: &mut Random) -> Vec<(u16, Vec<u8>)> {
         encoded(SetAttr { target: here.clone(), follow, mode, uid, gid, atime: None, mtime: None }),
         encoded(Truncate { target: object, follow, size: below(100), open: Some(open) }),
         encoded(Truncate { target: here.clone(), follow, size: below(100), open: None }),
-        encoded(Truncated { handle, ticket: below(9), size: Some(0) }),
-        encoded(Settle { handle, change: below(9), size: 9, mtime: Default::default() }),
+        encoded(Truncated { handle, ticket: below(9), size: Some(0), disk_bytes: Some(u64::MAX) }),
+        encoded(Settle {
+            handle,
+            change: below(9),
+            size: 9,
+            disk_bytes: u64::MAX,
+            mtime: Default::default(),
+        }),
         encoded(Append { open, bytes: below(u64::MAX), end: Some(below(u64::MAX)) }),
         encoded(GetXattr { target: here.clone(), follow, name: xattr }),
         encoded(ListXattr { target: here.clone(), follow }),

@@ -59,10 +59,12 @@ impl Managed {
 
     fn cut(&mut self, user: usize, handle: Handle, ticket: u64, size: u64) -> Result<()> {
         self.sizes.insert(handle, size);
-        let attr = self.run(user, Truncated { handle, ticket, size: Some(size) })?.attr;
+        let ended = Truncated { handle, ticket, size: Some(size), disk_bytes: Some(size) };
+        let attr = self.run(user, ended)?.attr;
         assert!(attr.size_state != SizeState::Settled || attr.size == size);
         // Reported twice is reported once.
-        self.run(user, Truncated { handle, ticket, size: None }).map(|_| ())
+        let again = Truncated { handle, ticket, size: None, disk_bytes: None };
+        self.run(user, again).map(|_| ())
     }
 
     fn open(&mut self, user: usize, path: &str, how: How, mode: u32, slot: u32) -> Result<()> {
@@ -107,7 +109,8 @@ impl Managed {
             assert_eq!(stated.attr.size, size, "settled at a wrong size");
             return;
         }
-        let settle = Settle { handle, change: stated.attr.change, size, mtime };
+        let change = stated.attr.change;
+        let settle = Settle { handle, change, size, disk_bytes: size, mtime };
         let settled = self.run(0, settle).unwrap().attr.size_state == SizeState::Settled;
         assert_eq!(settled, !written);
     }
@@ -126,7 +129,8 @@ impl Managed {
             return self.append(user, slot);
         }
         let before = written.wrote.map_or(0, |wrote| wrote.end);
-        written.wrote = Some(Wrote { end: end.max(before), mtime, uncertain: false });
+        written.wrote =
+            Some(Wrote { end: end.max(before), mtime, uncertain: false, disk_bytes: None });
         let handle = written.handle;
         let size = self.size_of(handle).max(end);
         self.sizes.insert(handle, size);
@@ -148,7 +152,8 @@ impl Managed {
         let mtime = self.world.now;
         let wrote = &mut self.slot(user, slot)?.wrote;
         let before = wrote.map_or(0, |wrote| wrote.end);
-        *wrote = Some(Wrote { end: before.max(size + 1), mtime, uncertain: false });
+        *wrote =
+            Some(Wrote { end: before.max(size + 1), mtime, uncertain: false, disk_bytes: None });
         Ok(String::new())
     }
 

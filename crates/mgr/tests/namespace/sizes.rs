@@ -1,14 +1,15 @@
 //! Sizes while several clients write, append, cut, crash and report in any order.
 //!
 //! The iods are one number: the size of the one file. Whatever happens, a size that the manager calls
-//! settled is that number (D6), and appends never meet (D5).
+//! settled is that number (D6), and appends never meet (D5). What the file takes on disks is another number: it is that of
+//! the size as long as nobody leaves holes, and after that a new one with every write.
 
 use std::ops::Range;
 
 use crate::random::seeds;
 use crate::world::{World, nothing, root, user};
 use pvfs_mgr::execute::Random;
-use pvfs_wire::attr::{SizeState, Time};
+use pvfs_wire::attr::{Attr, Placement, SizeState, Time};
 use pvfs_wire::ops::*;
 use pvfs_wire::{Errno, Handle};
 
@@ -19,6 +20,9 @@ struct Play {
     handle: Handle,
     /// By the iods.
     size: u64,
+    /// By the iods, where the size does not tell it.
+    disk_bytes: Option<u64>,
+    placement: Placement,
     opens: Vec<Opening>,
     cuts: Vec<Cut>,
     /// What somebody learned from the iods and has not told the manager yet.
@@ -37,6 +41,10 @@ struct Opening {
     asked: Option<u64>,
     /// Ranges reserved and not yet written.
     pending: Vec<Range<u64>>,
+    /// The file had holes when it was opened, or was given some through this open.
+    may_have_holes: bool,
+    /// What the iods said of its disk, after which it is only closed.
+    told: Option<u64>,
 }
 
 struct Cut {
@@ -45,6 +53,8 @@ struct Cut {
     size: u64,
     open: Option<u64>,
     done: bool,
+    /// What the iods said of the disk when they had cut.
+    disk_bytes: Option<u64>,
 }
 
 const CREATE: OpenFlags = OpenFlags::WRITE.with(OpenFlags::CREATE);
@@ -53,11 +63,15 @@ impl Play {
     fn new(seed: u64) -> Self {
         let mut w = World::new(seed);
         let handle = w.file(&root(), "f", 0o666).unwrap().handle;
+        let stat = Stat { target: Target::object(handle), follow: false, placement: true };
+        let placement = w.run(&root(), stat).unwrap().placement.unwrap();
         Self {
             w,
             random: Random::new(seed),
             handle,
             size: 0,
+            disk_bytes: None,
+            placement,
             opens: Vec::new(),
             cuts: Vec::new(),
             answers: Vec::new(),
@@ -92,8 +106,24 @@ impl Play {
         let attr = self.w.stat(&root(), "f").unwrap();
         if attr.size_state == SizeState::Settled {
             assert_eq!(attr.size, self.size, "settled at the wrong size");
+            self.check_disk(&attr);
         }
         self.w.check();
+    }
+
+    fn check_disk(&self, attr: &Attr) {
+        let expected = self.placement.disk_figure(self.size, self.asked_disk());
+        assert_eq!(attr.disk_bytes, expected, "settled at the wrong figure");
+    }
+
+    /// What the iods say.
+    fn asked_disk(&self) -> u64 {
+        self.disk_bytes.unwrap_or(self.size)
+    }
+
+    /// The next thing to be said of a file with holes.
+    fn change_disk(&mut self) {
+        self.disk_bytes = Some(self.disk_bytes.unwrap_or(1 << 30) + 1);
     }
 
     fn open(&mut self) {
@@ -119,7 +149,14 @@ impl Play {
         };
         match opened.truncation {
             Some(ticket) => {
-                self.push(Cut { client, ticket, size: 0, open: Some(open), done: false });
+                self.push(Cut {
+                    client,
+                    ticket,
+                    size: 0,
+                    open: Some(open),
+                    done: false,
+                    disk_bytes: None,
+                });
             }
             None if flags.has(OpenFlags::TRUNCATE) => assert_eq!(self.size, 0),
             None => {}
@@ -133,13 +170,17 @@ impl Play {
             wrote: None,
             asked: None,
             pending: Vec::new(),
+            may_have_holes: opened.attr.disk_bytes.is_some(),
+            told: None,
         });
     }
 
     /// One of the opens that may write and has no truncation of its own to do first.
     fn writer(&mut self, flags: OpenFlags) -> Option<usize> {
         let ready = |opening: &Opening, cuts: &[Cut]| {
-            opening.flags.has(flags) && !cuts.iter().any(|cut| cut.open == Some(opening.open))
+            opening.flags.has(flags)
+                && opening.told.is_none()
+                && !cuts.iter().any(|cut| cut.open == Some(opening.open))
         };
         let ready: Vec<usize> =
             (0..self.opens.len()).filter(|i| ready(&self.opens[*i], &self.cuts)).collect();
@@ -153,18 +194,25 @@ impl Play {
         }
         let end = self.below(1000) as u64 + 1;
         let uncertain = self.below(20) == 0;
+        if self.below(4) == 0 {
+            self.change_disk();
+            self.opens[index].may_have_holes = true;
+        }
         self.note(index, end, uncertain);
     }
 
     /// A write is done; when uncertain, its client does not know how far it came.
     fn note(&mut self, index: usize, end: u64, uncertain: bool) {
         self.size = self.size.max(end);
+        if self.disk_bytes.is_some() {
+            self.change_disk();
+        }
         let mtime = self.w.now;
         let wrote = &mut self.opens[index].wrote;
-        let before = wrote.unwrap_or(Wrote { end: 0, mtime, uncertain: false });
+        let before = wrote.unwrap_or(Wrote { end: 0, mtime, uncertain: false, disk_bytes: None });
         let told = if uncertain { 0 } else { end };
         let uncertain = before.uncertain || uncertain;
-        *wrote = Some(Wrote { end: before.end.max(told), mtime, uncertain });
+        *wrote = Some(Wrote { end: before.end.max(told), mtime, uncertain, disk_bytes: None });
     }
 
     fn append(&mut self) {
@@ -198,11 +246,18 @@ impl Play {
             return;
         }
         let index = self.below(self.opens.len());
+        let told = self.asked_disk();
+        let opening = &mut self.opens[index];
+        if opening.may_have_holes && opening.told.is_none() {
+            opening.told = Some(told);
+            return;
+        }
         let closing = self.opens.swap_remove(index);
         self.cuts.retain(|cut| cut.open != Some(closing.open) || cut.client != closing.client);
+        let wrote = closing.wrote.map(|wrote| Wrote { disk_bytes: closing.told, ..wrote });
         // What it reserved and did not write may be given out again.
         self.reserved.retain(|range| !closing.pending.contains(range));
-        let opens = vec![ClosedOpen { open: closing.open, wrote: closing.wrote }];
+        let opens = vec![ClosedOpen { open: closing.open, wrote }];
         self.w.run_for(closing.client, &root(), Close { opens }).unwrap();
     }
 
@@ -221,7 +276,14 @@ impl Play {
         let truncate = Truncate { target, follow: false, size, open };
         match self.w.run_for(client, &root(), truncate) {
             Ok(begun) => {
-                self.push(Cut { client, ticket: begun.ticket, size, open, done: false });
+                self.push(Cut {
+                    client,
+                    ticket: begun.ticket,
+                    size,
+                    open,
+                    done: false,
+                    disk_bytes: None,
+                });
             }
             Err(errno) => {
                 assert_eq!((errno, self.cuts.len()), (Errno::EAGAIN, 1));
@@ -234,6 +296,9 @@ impl Play {
         let Some(cut) = self.cuts.first_mut() else { return };
         cut.done = true;
         self.size = cut.size;
+        let extends = cut.size % 2 == 1;
+        self.disk_bytes = extends.then_some(self.disk_bytes.unwrap_or(1 << 30) + 1);
+        cut.disk_bytes = Some(self.disk_bytes.unwrap_or(self.size));
         // Reservations from before may now be beyond the end; they prove nothing any more.
         self.reserved.clear();
         self.opens.iter_mut().for_each(|opening| opening.pending.clear());
@@ -244,7 +309,7 @@ impl Play {
         let Some(cut) = self.cuts.pop() else { return };
         let size = cut.done.then_some(cut.size);
         let (handle, ticket) = (self.handle, cut.ticket);
-        let ended = Truncated { handle, ticket, size };
+        let ended = Truncated { handle, ticket, size, disk_bytes: cut.disk_bytes };
         let attr = self.w.run_for(cut.client, &root(), ended.clone()).unwrap().attr;
         assert!(attr.size_state != SizeState::Settled || attr.size == self.size);
         self.w.run_for(cut.client, &root(), ended).unwrap();
@@ -255,7 +320,8 @@ impl Play {
     fn ask(&mut self) {
         let (handle, size) = (self.handle, self.size);
         let change = self.w.stat(&root(), "f").unwrap().change;
-        self.answers.push(Settle { handle, change, size, mtime: self.w.now });
+        let disk_bytes = self.asked_disk();
+        self.answers.push(Settle { handle, change, size, disk_bytes, mtime: self.w.now });
     }
 
     fn settle(&mut self) {
@@ -286,6 +352,95 @@ fn a_settled_size_is_the_size_whatever_came_before() {
     }
 }
 
+/// The file "f" of one writer at a time, as its attributes show it.
+struct Sparse(World);
+
+impl Sparse {
+    fn new() -> Self {
+        let mut w = World::new(1);
+        w.file(&root(), "f", 0o666).unwrap();
+        Self(w)
+    }
+
+    fn write(&mut self, open: u64, flags: OpenFlags, end: u64, disk_bytes: Option<u64>) {
+        self.0.open(&root(), "f", flags, open).unwrap();
+        self.close(open, end, disk_bytes);
+    }
+
+    fn close(&mut self, open: u64, end: u64, disk_bytes: Option<u64>) {
+        let mtime = self.0.now;
+        let wrote = Some(Wrote { end, mtime, uncertain: false, disk_bytes });
+        self.0.run(&root(), Close { opens: vec![ClosedOpen { open, wrote }] }).unwrap();
+    }
+
+    fn truncate(&mut self, size: u64, disk_bytes: u64) {
+        let target = self.0.at("f");
+        let begin = Truncate { target, follow: true, size, open: None };
+        let Truncating { attr, ticket, .. } = self.0.run(&root(), begin).unwrap();
+        let (size, disk_bytes) = (Some(size), Some(disk_bytes));
+        let ended = Truncated { handle: attr.handle, ticket, size, disk_bytes };
+        self.0.run(&root(), ended).unwrap();
+    }
+
+    /// Size and figure, once they are known.
+    fn told(&mut self) -> Option<(u64, Option<u64>)> {
+        let attr = self.0.stat(&root(), "f").unwrap();
+        (attr.size_state == SizeState::Settled).then_some((attr.size, attr.disk_bytes))
+    }
+}
+
+const MIB: u64 = 1 << 20;
+
+#[test]
+fn what_a_file_with_holes_takes_is_told_until_it_has_none() {
+    let mut file = Sparse::new();
+    file.write(1, OpenFlags::WRITE, MIB, None);
+    assert_eq!(file.told(), Some((MIB, None)));
+    file.write(2, OpenFlags::WRITE, 9 * MIB, Some(2 * MIB));
+    assert_eq!(file.told(), Some((9 * MIB, Some(2 * MIB))));
+    file.write(3, OpenFlags::WRITE, 0, None);
+    assert_eq!(file.told(), Some((9 * MIB, Some(2 * MIB))), "who says nothing changes nothing");
+    file.write(4, OpenFlags::WRITE, 8 * MIB, Some(9 * MIB + 4096));
+    assert_eq!(file.told(), Some((9 * MIB, None)), "it is filled");
+    file.truncate(20 * MIB, 9 * MIB);
+    assert_eq!(file.told(), Some((20 * MIB, Some(9 * MIB))));
+    file.truncate(MIB, MIB);
+    assert_eq!(file.told(), Some((MIB, None)));
+    file.write(5, OpenFlags::WRITE, 0, Some(8 * MIB));
+    assert_eq!(file.told(), Some((MIB, Some(8 * MIB))), "set aside beyond the end");
+    file.truncate(0, 0);
+    assert_eq!(file.told(), Some((0, None)));
+}
+
+#[test]
+fn what_one_of_several_writers_was_told_of_holes_settles_nothing() {
+    let mut file = Sparse::new();
+    file.0.open(&root(), "f", OpenFlags::WRITE, 1).unwrap();
+    file.0.open(&root(), "f", OpenFlags::WRITE, 2).unwrap();
+    file.close(1, MIB, None);
+    file.close(2, 9 * MIB, Some(MIB));
+    assert_eq!(file.told(), None);
+    let mut file = Sparse::new();
+    file.0.open(&root(), "f", OpenFlags::WRITE, 1).unwrap();
+    file.0.open(&root(), "f", OpenFlags::WRITE, 2).unwrap();
+    file.close(1, MIB, None);
+    file.close(2, 9 * MIB, None);
+    assert_eq!(file.told(), Some((9 * MIB, None)), "none of them left a hole");
+    file.write(3, OpenFlags::WRITE, 0, Some(MIB));
+    assert_eq!(file.told(), Some((9 * MIB, Some(MIB))), "it was alone");
+}
+
+#[test]
+fn space_set_aside_for_an_empty_file_is_given_back_with_it() {
+    let mut file = Sparse::new();
+    file.write(1, OpenFlags::WRITE, 0, Some(MIB));
+    let opened = file.0.open(&root(), "f", OpenFlags::WRITE | OpenFlags::TRUNCATE, 2).unwrap();
+    assert!(opened.truncation.is_some(), "iods have something to cut");
+    file.close(2, 0, None);
+    file.0.unlink(&root(), "f").unwrap();
+    assert_eq!(file.0.run(&root(), Statfs {}).unwrap().purging, 1);
+}
+
 #[test]
 fn appenders_among_themselves_ask_nobody() {
     let mut w = World::new(1);
@@ -314,7 +469,7 @@ fn a_dead_writer_leaves_the_size_to_the_iods_until_somebody_has_asked() {
     let attr = w.stat(&root(), "f").unwrap();
     assert_ne!(attr.size_state, SizeState::Settled);
     let mtime = Time { seconds: w.now.seconds + 5, nanos: 0 };
-    let settle = Settle { handle, change: attr.change, size: 77, mtime };
+    let settle = Settle { handle, change: attr.change, size: 77, disk_bytes: 1 << 20, mtime };
     let outdated = Settle { change: attr.change - 1, ..settle.clone() };
     for (who, settle) in [(root(), outdated), (user(5), settle.clone())] {
         let attr = w.run(&who, settle).unwrap().attr;
@@ -322,6 +477,7 @@ fn a_dead_writer_leaves_the_size_to_the_iods_until_somebody_has_asked() {
     }
     let attr = w.run(&root(), settle).unwrap().attr;
     assert_eq!((attr.size, attr.size_state, attr.mtime), (77, SizeState::Settled, mtime));
+    assert_eq!(attr.disk_bytes, Some(1 << 20));
 }
 
 #[test]
@@ -335,7 +491,8 @@ fn a_chosen_mtime_survives_the_close_but_not_later_writes() {
     w.open(&root(), "f", CREATE, 1).unwrap();
     choose(&mut w);
     let opens = |mtime| {
-        vec![ClosedOpen { open: 1, wrote: Some(Wrote { end: 9, mtime, uncertain: false }) }]
+        let wrote = Wrote { end: 9, mtime, uncertain: false, disk_bytes: None };
+        vec![ClosedOpen { open: 1, wrote: Some(wrote) }]
     };
     // The write came before the choice, by a clock that is half a second ahead.
     let mtime = Time { seconds: w.now.seconds, nanos: 500_000_000 };
@@ -374,8 +531,8 @@ fn a_forgotten_truncation_is_in_the_way_for_a_minute_and_proves_nothing() {
     let ticket = w.run(&root(), truncate(6)).unwrap().ticket;
     w.check();
     for (client, ticket, size) in [(2, forgotten, 5), (1, ticket, 6)] {
-        let size = Some(size);
-        let attr = w.run_for(client, &root(), Truncated { handle, ticket, size }).unwrap().attr;
+        let ended = Truncated { handle, ticket, size: Some(size), disk_bytes: Some(size) };
+        let attr = w.run_for(client, &root(), ended).unwrap().attr;
         assert_ne!(attr.size_state, SizeState::Settled);
     }
     w.check();

@@ -231,7 +231,7 @@ impl World {
     /// close
     pub fn close_for(&mut self, client: u64, open: u64, end: Option<u64>, uncertain: bool) {
         let mtime = self.now;
-        let wrote = end.map(|end| Wrote { end, mtime, uncertain });
+        let wrote = end.map(|end| Wrote { end, mtime, uncertain, disk_bytes: None });
         let opens = vec![ClosedOpen { open, wrote }];
         self.run_for(client, &root(), Close { opens }).unwrap();
     }

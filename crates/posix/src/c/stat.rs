@@ -36,7 +36,7 @@ pub fn stat_of(attr: &Attr) -> libc::stat64 {
     stat.st_rdev = attr.rdev;
     stat.st_size = attr.size as i64;
     stat.st_blksize = BLOCK_BYTES as libc::blksize_t;
-    stat.st_blocks = attr.size.div_ceil(512) as i64;
+    stat.st_blocks = attr.blocks() as i64;
     (stat.st_atime, stat.st_atime_nsec) = (attr.atime.seconds, i64::from(attr.atime.nanos));
     (stat.st_mtime, stat.st_mtime_nsec) = (attr.mtime.seconds, i64::from(attr.mtime.nanos));
     (stat.st_ctime, stat.st_ctime_nsec) = (attr.ctime.seconds, i64::from(attr.ctime.nanos));

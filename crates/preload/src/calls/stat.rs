@@ -275,7 +275,7 @@ fn extended(attr: &Attr) -> libc::statx {
     stat.stx_mode = (type_bits(attr.kind) | (attr.mode & 0o7777)) as u16;
     stat.stx_ino = attr.handle.object;
     stat.stx_size = attr.size;
-    stat.stx_blocks = attr.size.div_ceil(512);
+    stat.stx_blocks = attr.blocks();
     stat.stx_atime = time(attr.atime);
     stat.stx_btime = time(attr.btime);
     stat.stx_ctime = time(attr.ctime);

@@ -18,15 +18,11 @@ type Case = (&'static str, &'static str);
 pub const PLAIN: Known = Known { always: &[], lacks: &[] };
 
 /// A mount.
-pub const MOUNT: Known = Known {
-    always: &[&[("space/a_hole_takes_none", BLOCKS), ("space/punching_gives_space_back", BLOCKS)]],
-    lacks: &[],
-};
+pub const MOUNT: Known = Known { always: &[], lacks: &[] };
 
-/// Through the preload library: what only the kernel can do, and what the manager does not know.
+/// Through the preload library: what only the kernel can do.
 pub const PRELOAD: Known = Known {
     always: &[
-        UNKNOWN,
         PIPES,
         &[
             (
@@ -48,9 +44,9 @@ pub const PRELOAD: Known = Known {
     lacks: &[],
 };
 
-/// Through libpvfs: what the manager does not know, and the calls that pvfs.h does not have.
+/// Through libpvfs: the calls that pvfs.h does not have.
 pub const LIBRARY: Known = Known {
-    always: &[UNKNOWN],
+    always: &[],
     lacks: &[
         // Only the kernel can do these.
         "bind",
@@ -82,7 +78,7 @@ pub const LIBRARY: Known = Known {
 
 /// Through pvfs-posix: as through the preload library, without what only that library does for programs.
 pub const RUST: Known = Known {
-    always: &[UNKNOWN, PIPES],
+    always: &[PIPES],
     lacks: &[
         // Only the kernel can do these.
         "bind",
@@ -106,10 +102,6 @@ pub const RUST: Known = Known {
     ],
 };
 
-/// Of every library.
-const UNKNOWN: &[Case] =
-    &[("space/a_hole_takes_none", BLOCKS), ("space/punching_gives_space_back", BLOCKS)];
-
 /// Of every library that has names for pipes.
 const PIPES: &[Case] = &[
     ("mknod/a_fifo_carries_bytes_from_writer_to_reader", FIFO),
@@ -120,8 +112,6 @@ const PIPES: &[Case] = &[
 
 const FIFO: &str = "only the kernel has pipes: opening one is ENXIO";
 const MAP: &str = "only the kernel sees what is written to memory: shared writable maps are ENODEV";
-const BLOCKS: &str =
-    "the manager does not know how many blocks a file takes; the iods do give them back";
 
 impl Known {
     fn always(&self) -> impl Iterator<Item = &Case> {

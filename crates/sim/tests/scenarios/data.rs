@@ -3,6 +3,7 @@
 mod appends;
 mod concurrent;
 mod history;
+mod holes;
 mod sequential;
 mod together;
 mod vectors;

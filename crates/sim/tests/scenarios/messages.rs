@@ -156,3 +156,29 @@ fn what_a_silent_iod_would_have_told_is_not_valid_and_fails_nothing_else() {
         assert!(lite.unwrap().entries.iter().all(|entry| entry.attr.unwrap().attr.mode == 0o600));
     });
 }
+
+#[test]
+fn a_close_asks_iods_only_where_holes_were_made_and_then_nobody_else_has_to() {
+    let mut busy = Busy::new();
+    for (offset, iods, blocks) in [(0, 0, 10), (1 << 20, 1, 32)] {
+        let opened = Rc::new(RefCell::new(None));
+        let (name, file) = (format!("g{offset}"), opened.clone());
+        busy.count(|client, _| async move {
+            let made = create(&client, &name).await;
+            let written = client.user.write_at(&made, offset, &[1; SIZE as usize], false);
+            written.await.expect("all is well");
+            file.replace(Some(made));
+        });
+        let messages = busy.count(|client, _| async move {
+            let file = opened.take().expect("it was opened");
+            client.user.close(file).await.expect("all is well");
+        });
+        assert_eq!(messages, Messages(1, vec![iods; IODS as usize]));
+        let messages = busy.count(|client, root| async move {
+            let name = format!("g{offset}");
+            let attr = client.user.stat(Target::below(root, &name), true).await.unwrap();
+            assert_eq!((attr.size, attr.blocks()), (offset + SIZE, blocks));
+        });
+        assert_eq!(messages, Messages(1, vec![0; IODS as usize]));
+    }
+}

@@ -56,7 +56,7 @@ record! {
 }
 
 record! {
-    /// Written, or truncated.
+    /// Written.
     pub struct Written {
         /// The object's size now.
         pub local_size: u64,
@@ -64,7 +64,8 @@ record! {
 }
 
 record! {
-    /// Cuts or extends the object to its part of a file of `size` bytes. Zeros appear when it grows.
+    /// Cuts or extends the object to its part of a file of `size` bytes. Zeros appear when it grows. Answered with
+    /// [`super::ObjectStat`], which tells what the object takes after that.
     pub struct TruncateObject {
         /// The right.
         pub access: Access,

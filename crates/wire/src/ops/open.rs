@@ -97,6 +97,9 @@ record! {
         pub mtime: Time,
         /// Some write failed half-way or its fate is unknown, so the iods must be asked.
         pub uncertain: bool,
+        /// Bytes of disk that the file takes, asked from the iods by who may have made holes in it or filled them.
+        /// Absent: what the manager knows of them is still so.
+        pub disk_bytes: Option<u64>,
     }
 }
 

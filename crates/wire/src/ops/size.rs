@@ -47,6 +47,8 @@ record! {
         pub ticket: u64,
         /// The size reached; absent when it failed and the iods must be asked.
         pub size: Option<u64>,
+        /// Bytes of disk that the file takes now, by the iods that cut it; absent when it failed.
+        pub disk_bytes: Option<u64>,
     }
 }
 
@@ -60,6 +62,8 @@ record! {
         pub change: u64,
         /// Size by the local sizes.
         pub size: u64,
+        /// Bytes of disk that all objects take.
+        pub disk_bytes: u64,
         /// Latest modification of any object.
         pub mtime: Time,
     }

@@ -208,8 +208,8 @@ records! {
     Handle { fsid, generation, object }
     Time { seconds, nanos }
     Attr {
-        handle, kind, mode, nlink, uid, gid, rdev, size, size_state, atime, mtime, ctime, btime, change,
-        extras
+        handle, kind, mode, nlink, uid, gid, rdev, size, size_state, disk_bytes, atime, mtime, ctime, btime,
+        change, extras
     }
     Placement { dist, iods }
     Striping { base, pcount, ssize, dist }
@@ -248,7 +248,7 @@ records! {
     Opened { attr, placement, capability, expiry, created, truncation }
     Close { opens }
     ClosedOpen { open, wrote }
-    Wrote { end, mtime, uncertain }
+    Wrote { end, mtime, uncertain, disk_bytes }
     Closed {}
     Renew { open }
     Adopt { handle, flags, capability, from_client, from_open, open }
@@ -266,8 +266,8 @@ records! {
     SetAttr { target, follow, mode, uid, gid, atime, mtime }
     Truncate { target, follow, size, open }
     Truncating { attr, placement, capability, ticket }
-    Truncated { handle, ticket, size }
-    Settle { handle, change, size, mtime }
+    Truncated { handle, ticket, size, disk_bytes }
+    Settle { handle, change, size, disk_bytes, mtime }
     Append { open, bytes, end }
     Appended { offset }
     GetXattr { target, follow, name }

@@ -10,6 +10,9 @@ cases! { "space"
         preallocation_can_keep_the_size,
         preallocation_takes_space,
         a_hole_takes_none,
+        a_file_that_was_extended_by_name_takes_no_more,
+        what_is_skipped_takes_nothing_until_it_is_written,
+        preallocation_beyond_the_end_takes_space,
         punching_leaves_zeros_and_the_size,
         punching_gives_space_back,
         punching_beyond_the_end_changes_nothing,
@@ -73,6 +76,36 @@ fn a_hole_takes_none() {
     ftruncate(&open_file, 5 << 30).unwrap();
     drop(open_file);
     assert!(lstat("f").unwrap().st_blocks * 512 < MIB);
+}
+
+fn a_file_that_was_extended_by_name_takes_no_more() {
+    drop(file("f", &[1; 1000]));
+    truncate("f", 5 << 30).unwrap();
+    let stat = lstat("f").unwrap();
+    assert!(stat.st_size == 5 << 30 && stat.st_blocks * 512 < MIB, "{}", stat.st_blocks);
+}
+
+fn what_is_skipped_takes_nothing_until_it_is_written() {
+    let open_file = file("f", b"begin");
+    pwrite(&open_file, b"end", 12 * MIB).unwrap();
+    drop(open_file);
+    let sparse = lstat("f").unwrap().st_blocks * 512;
+    assert!((1..MIB).contains(&sparse), "{sparse}");
+    let open_file = open("f", O_WRONLY, 0).unwrap();
+    pwrite(&open_file, &vec![1; 12 << 20], 0).unwrap();
+    drop(open_file);
+    let filled = lstat("f").unwrap().st_blocks * 512;
+    assert!((12 * MIB..14 * MIB).contains(&filled), "{filled}");
+}
+
+fn preallocation_beyond_the_end_takes_space() {
+    let open_file = file("f", b"short");
+    fallocate(&open_file, KEEP, 0, 8 * MIB).unwrap();
+    let open_blocks = fstat(&open_file).unwrap().st_blocks;
+    drop(open_file);
+    let stat = lstat("f").unwrap();
+    assert!(stat.st_size == 5 && stat.st_blocks * 512 >= 8 * MIB, "{}", stat.st_blocks);
+    assert_eq!(stat.st_blocks, open_blocks);
 }
 
 fn punching_leaves_zeros_and_the_size() {

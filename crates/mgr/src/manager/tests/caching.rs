@@ -100,7 +100,7 @@ fn opening_to_read_recalls_nothing_and_opening_to_write_recalls_data() {
     let mut cacher = Cacher::new(&world, 1);
     let other = world.client(2);
     world.call(&other, 1, &world.open_file("file", 1, CREATE)).unwrap();
-    let wrote = Wrote { end: 10, mtime: Time::default(), uncertain: false };
+    let wrote = Wrote { end: 10, mtime: Time::default(), uncertain: false, disk_bytes: None };
     let closed = ClosedOpen { open: 1, wrote: Some(wrote) };
     world.call(&other, 0, &Close { opens: vec![closed] }).unwrap();
     assert!(cacher.caches(&world, "file"));

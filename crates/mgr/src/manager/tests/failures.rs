@@ -139,7 +139,12 @@ fn when_space_is_low_what_grows_is_refused_and_what_frees_space_is_not() {
         0,
         &Stat { target: world.name("file"), follow: false, placement: false },
     );
-    let done = Truncated { handle: handle.unwrap().attr.handle, ticket, size: Some(0) };
+    let done = Truncated {
+        handle: handle.unwrap().attr.handle,
+        ticket,
+        size: Some(0),
+        disk_bytes: Some(0),
+    };
     assert!(world.call(&caller, 0, &done).is_ok());
     assert!(world.call(&caller, 5, &Unlink { target: world.name("file") }).is_ok());
     assert!(world.call(&caller, 6, &Rmdir { target: world.name("dir") }).is_ok());

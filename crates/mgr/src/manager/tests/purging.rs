@@ -41,7 +41,7 @@ fn unlinked_but_open(world: &World, caller: &Caller) -> u64 {
 
 fn close(world: &World, caller: &Caller, open: u64) {
     let time = world.clock.wall();
-    let wrote = Some(Wrote { end: 10, mtime: time, uncertain: false });
+    let wrote = Some(Wrote { end: 10, mtime: time, uncertain: false, disk_bytes: None });
     world.call(caller, 0, &Close { opens: vec![ClosedOpen { open, wrote }] }).unwrap();
 }
 

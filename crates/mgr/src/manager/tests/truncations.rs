@@ -21,7 +21,9 @@ fn the_second_truncation_goes_on_when_the_first_has_ended() {
     world.send(&[(&other, &waiting)]);
     world.call(&one, 3, &world.mkdir("unrelated")).unwrap();
     assert_eq!(world.reply(&other, &waiting), None);
-    let reply = world.call(&one, 0, &Truncated { handle, ticket, size: Some(7) }).unwrap();
+    let reply = world
+        .call(&one, 0, &Truncated { handle, ticket, size: Some(7), disk_bytes: Some(7) })
+        .unwrap();
     assert_eq!(reply.attr.handle, handle);
     let (status, body) = world.reply(&other, &waiting).expect("its turn has come");
     assert_eq!(status, OK);
@@ -42,7 +44,7 @@ fn the_second_truncation_is_refused_when_its_time_is_over_and_may_come_again() {
     assert_eq!(world.reply(&other, &waiting), None);
     world.pass_and_tick(0.2);
     assert_eq!(world.status_of(&other, &waiting), Some(Errno::EAGAIN));
-    world.call(&one, 0, &Truncated { handle, ticket, size: Some(7) }).unwrap();
+    world.call(&one, 0, &Truncated { handle, ticket, size: Some(7), disk_bytes: Some(7) }).unwrap();
     assert_eq!(world.exchange(&other, &again(&waiting)).0, OK);
 }
 
@@ -60,7 +62,9 @@ fn waiting_truncations_take_turns() {
     let mut holder = &one;
     for (caller, message) in &waiting {
         assert_eq!(world.reply(caller, message), None);
-        world.call(holder, 0, &Truncated { handle, ticket, size: Some(7) }).unwrap();
+        world
+            .call(holder, 0, &Truncated { handle, ticket, size: Some(7), disk_bytes: Some(7) })
+            .unwrap();
         let (status, body) = world.reply(caller, message).expect("its turn has come");
         assert_eq!(status, OK);
         (holder, ticket) = (caller, Truncating::from_bytes(&body).unwrap().ticket);
@@ -90,7 +94,7 @@ fn a_waiting_truncation_that_comes_again_waits_once() {
     let second = again(&waiting);
     world.send(&[(&other, &second)]);
     assert_eq!(world.figure("requests_parked"), 1);
-    world.call(&one, 0, &Truncated { handle, ticket, size: Some(7) }).unwrap();
+    world.call(&one, 0, &Truncated { handle, ticket, size: Some(7), disk_bytes: Some(7) }).unwrap();
     assert_eq!(world.status_of(&other, &second), Some(OK));
 }
 
