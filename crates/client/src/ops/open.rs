@@ -4,7 +4,7 @@ use pvfs_net::call::Shown;
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, FileKind, Placement, Striping};
-use pvfs_wire::ops::{Close, ClosedOpen, Open, OpenFlags, Opened, Renew, Target, Wrote};
+use pvfs_wire::ops::{Close, Closed, ClosedOpen, Open, OpenFlags, Opened, Renew, Target, Wrote};
 
 use super::cached::object;
 use super::truncate::Cut;
@@ -165,8 +165,15 @@ impl<R: Runtime> User<R> {
         let _own = self.filesystem.cache().change(touched);
         match file.registration {
             Registration::Own(open) => {
-                let opens = vec![ClosedOpen { open, wrote: self.report(&file).await }];
-                self.ask_together(&Close { opens }).await.map(|_| ())
+                let wrote = self.report(&file).await;
+                let opens = vec![ClosedOpen { open, wrote }];
+                let Closed { unsettled } = self.ask_together(&Close { opens }).await?;
+                // After a write that failed the iods may not answer; then whoever wants to know asks.
+                let failed = file.wrote().is_some_and(|wrote| wrote.uncertain);
+                for attr in unsettled.into_iter().filter(|_| !failed) {
+                    let _ = self.completed(attr, Some(&file.placement)).await;
+                }
+                Ok(())
             }
             // The shared open goes on without us, and its size is asked from the iods until it ends.
             Registration::Shared(..) => Ok(()),
@@ -188,7 +195,7 @@ impl<R: Runtime> User<R> {
             true => None,
             false => self.size_by_iods(file.handle, &file.placement).await.ok(),
         };
-        // Where nobody has told it, whoever looks at the file next asks for it, and for the size.
+        // Where nobody has told it, the last one who writes asks for it, and for the size.
         let disk_bytes = told.map(|data| data.disk_bytes);
         Some(Wrote { uncertain: disk_bytes.is_none(), disk_bytes, ..wrote })
     }

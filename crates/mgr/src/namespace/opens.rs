@@ -1,7 +1,7 @@
 //! Open files: recording, closing, and the capabilities that go with them.
 
 use pvfs_wire::Errno;
-use pvfs_wire::attr::Time;
+use pvfs_wire::attr::{Attr, Time};
 use pvfs_wire::ops::{AccessBits, OpenFlags, Wrote};
 use pvfs_wire::token::{CLOCK_SKEW_S, Capability, Holder, Rights};
 
@@ -69,10 +69,15 @@ impl Context<'_, '_> {
         Ok(())
     }
 
-    /// Ends one open; an unknown one has ended before.
-    pub fn end_open(&mut self, client: u64, number: u64, ending: Ending) -> Result<(), Errno> {
+    /// Ends one open; an unknown one has ended before. Returns what is left of a file that it could write.
+    pub fn end_open(
+        &mut self,
+        client: u64,
+        number: u64,
+        ending: Ending,
+    ) -> Result<Option<Attr>, Errno> {
         let key = keys::open(client, number);
-        let Some(open) = self.record::<OpenFile>(&key)? else { return Ok(()) };
+        let Some(open) = self.record::<OpenFile>(&key)? else { return Ok(None) };
         self.tx.delete(key);
         self.leave(client, number, &open)?;
         let mut node = self.load(open.object)?;
@@ -97,7 +102,9 @@ impl Context<'_, '_> {
             }
             _ => file.end_open(&open, None),
         }
-        self.save_or_remove(&node)
+        let left = self.attr(&node);
+        self.save_or_remove(&node)?;
+        Ok((open.writes() && left.nlink > 0).then_some(left))
     }
 
     /// Begins a truncation of a file; EAGAIN with [`Context::busy`] while another one is under way.

@@ -198,10 +198,15 @@ impl Execute for Close {
         if self.opens.len() > OPENS_MAX {
             return Err(Errno::E2BIG);
         }
+        let mut unsettled = Vec::new();
         for closed in &self.opens {
-            cx.end_open(cx.client, closed.open, Ending::Closed(closed.wrote))?;
+            let ending = Ending::Closed(closed.wrote);
+            let left = cx.end_open(cx.client, closed.open, ending)?;
+            unsettled.extend(left.filter(|attr| attr.size_state == SizeState::Abandoned));
         }
-        Ok(Closed {})
+        // Who closes so many does not look at them any more.
+        unsettled.truncate(UNSETTLED_TOLD_MAX);
+        Ok(Closed { unsettled })
     }
 }
 
@@ -216,3 +221,6 @@ impl Execute for Renew {
 
 /// Opens that one request may close, so that a round stays within what the log takes at once.
 const OPENS_MAX: usize = 16 << 10;
+
+/// Files that one answer asks to be settled.
+const UNSETTLED_TOLD_MAX: usize = 64;

@@ -59,14 +59,14 @@ impl Execute for RenewShared {
 impl Execute for CloseShared {
     fn execute(&self, cx: &mut Context<'_, '_>) -> Result<Closed, Errno> {
         match find(cx, &self.handle) {
-            Err(Errno::ESTALE) => return Ok(Closed {}),
+            Err(Errno::ESTALE) => return Ok(Closed::default()),
             Err(error) => return Err(error),
             Ok((_, shared)) if shared.uid != cx.who.uid && !cx.who.is_root() => {
                 return Err(Errno::EPERM);
             }
             Ok((number, _)) => end_shared(cx, number)?,
         }
-        Ok(Closed {})
+        Ok(Closed::default())
     }
 }
 

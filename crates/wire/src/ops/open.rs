@@ -105,7 +105,12 @@ record! {
 
 record! {
     /// The opens are closed.
-    pub struct Closed {}
+    #[derive(Default)]
+    pub struct Closed {
+        /// Files whose last writer these opens were, and of which the iods know more than was reported: to be asked, and
+        /// told by [`super::Settle`], so that nobody else need ask.
+        pub unsettled: Vec<Attr>,
+    }
 }
 
 record! {

@@ -249,7 +249,7 @@ records! {
     Close { opens }
     ClosedOpen { open, wrote }
     Wrote { end, mtime, uncertain, disk_bytes }
-    Closed {}
+    Closed { unsettled }
     Renew { open }
     Adopt { handle, flags, capability, from_client, from_open, open }
     Renewed { capability, expiry }

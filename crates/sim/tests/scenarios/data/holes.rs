@@ -105,6 +105,26 @@ impl Play {
     }
 }
 
+/// Each knows of its own part only, and none knows what the other has still to write.
+async fn write_parts(play: Play) {
+    let (first, second) = (play.open(0, WRITE).await, play.open(1, WRITE).await);
+    play.write(1, &second, 8 * MIB, MIB).await;
+    play.close(1, second).await;
+    play.write(0, &first, 3 * MIB, MIB).await;
+    play.close(0, first).await;
+    let known = play.clients[1].user.stat_lite(play.target(), true).await.unwrap();
+    assert_eq!((known.size_state, known.size), (SizeState::Settled, 9 * MIB), "by who closed last");
+    assert_eq!(play.figure().await, Some(2 * MIB));
+}
+
+#[test]
+fn the_last_of_several_writers_settles_what_they_wrote() {
+    let mut world = World::new(7, Settings { iods: IODS as u32, ..Settings::default() });
+    let clients = HOSTS.map(|host| world.client(host));
+    world.spawn("c0", write_parts(Play { clients, name: "f" }));
+    world.run(SOON);
+}
+
 #[test]
 fn holes_are_seen_from_their_making_to_their_end() {
     let mut world = World::new(7, Settings { iods: IODS as u32, ..Settings::default() });
