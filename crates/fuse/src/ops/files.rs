@@ -80,9 +80,11 @@ impl Mounted {
     }
 
     fn pin(self: &Arc<Self>, requester: Requester, attr: &Attr, flags: OFlags) -> Result<()> {
-        let (target, wire) = (&Target::object(attr.handle), wire_flags(flags & OFlags::ACCMODE));
+        // Whatever else the open will do, it may at least do this.
+        let access = wire_flags(flags & (OFlags::ACCMODE | FOR_EXECUTION));
+        let target = &Target::object(attr.handle);
         let (opening, user) = self.act(requester, |user| async move {
-            let opening = user.open_known(target.clone(), wire, 0, Striping::default()).await?;
+            let opening = user.open_known(target.clone(), access, 0, Striping::default()).await?;
             Ok((opening, user))
         })?;
         if let Some(file) = opening.file {
