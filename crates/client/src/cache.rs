@@ -489,4 +489,4 @@ const RECENT_MAX: usize = 8 << 10;
 
 #[cfg(test)]
 #[path = "cache/tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -28,10 +28,17 @@ pub struct OpenFile {
     pub placement: Placement,
     pub(crate) registration: Registration,
     shown: Mutex<Shown>,
-    wrote: Mutex<Option<Wrote>>,
-    holes: Mutex<Holes>,
+    changes: Mutex<Changes>,
     unsynced: Mutex<Unsynced>,
     loans: Mutex<Loans>,
+}
+
+/// What was done to the file through one open.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    wrote: Option<Wrote>,
+    /// Whether its size still tells what it takes on disks.
+    pub holes: Holes,
 }
 
 /// How the manager knows of an open.
@@ -51,10 +58,10 @@ impl OpenFile {
         registration: Registration,
         shown: Shown,
     ) -> Self {
-        let (handle, holes) = (attr.handle, Mutex::new(Holes::new(attr)));
-        let (shown, wrote) = (Mutex::new(shown), Mutex::new(None));
-        let (unsynced, loans) = (Mutex::default(), Mutex::default());
-        Self { handle, flags, placement, registration, shown, wrote, holes, unsynced, loans }
+        let handle = attr.handle;
+        let changes = Mutex::new(Changes { wrote: None, holes: Holes::new(attr) });
+        let (shown, unsynced, loans) = (Mutex::new(shown), Mutex::default(), Mutex::default());
+        Self { handle, flags, placement, registration, shown, changes, unsynced, loans }
     }
 
     /// The number of this client's own open; EINVAL for one that was shared by others.
@@ -101,17 +108,16 @@ impl OpenFile {
         mtime: Time,
         uncertain: bool,
     ) {
-        let mut end = 0;
-        let mut holes = self.holes();
+        let mut changes = self.changes();
+        let none = Wrote { end: 0, mtime, uncertain: false, disk_bytes: None };
+        let before = changes.wrote.unwrap_or(none);
+        let mut end = before.end;
         for range in ranges {
             end = end.max(range.end);
-            holes.wrote(range);
+            changes.holes.wrote(range);
         }
-        drop(holes);
-        let mut wrote = self.wrote.lock().expect(NO_PANIC);
-        let before = wrote.unwrap_or(Wrote { end: 0, mtime, uncertain: false, disk_bytes: None });
-        *wrote = Some(Wrote {
-            end: before.end.max(end),
+        changes.wrote = Some(Wrote {
+            end,
             mtime: before.mtime.max(mtime),
             uncertain: before.uncertain || uncertain,
             disk_bytes: None,
@@ -139,14 +145,14 @@ impl OpenFile {
         self.loans.lock().expect(NO_PANIC)
     }
 
-    /// What is known of its holes.
-    pub(crate) fn holes(&self) -> MutexGuard<'_, Holes> {
-        self.holes.lock().expect(NO_PANIC)
+    /// What was done to it so far.
+    pub(crate) fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.changes.lock().expect(NO_PANIC)
     }
 
     /// What was written so far.
     pub(crate) fn wrote(&self) -> Option<Wrote> {
-        *self.wrote.lock().expect(NO_PANIC)
+        self.changes().wrote
     }
 }
 

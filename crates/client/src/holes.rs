@@ -113,29 +113,10 @@ const GAPS_MAX: usize = 64;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pvfs_wire::Handle;
-    use pvfs_wire::attr::{Extras, FileKind, Time};
+    use crate::cache::tests;
 
     fn attr(size: u64, disk_bytes: Option<u64>) -> Attr {
-        let never = Time::default();
-        Attr {
-            handle: Handle { fsid: 1, generation: 2, object: 3 },
-            kind: FileKind::Regular,
-            mode: 0o644,
-            nlink: 1,
-            uid: 0,
-            gid: 0,
-            rdev: 0,
-            size,
-            size_state: SizeState::Settled,
-            disk_bytes,
-            atime: never,
-            mtime: never,
-            ctime: never,
-            btime: never,
-            change: 7,
-            extras: Extras::NONE,
-        }
+        Attr { size, disk_bytes, ..tests::attr(3, 7) }
     }
 
     fn after(writes: &[(u64, u64)]) -> Holes {

@@ -25,7 +25,7 @@ use crate::protocol::init::{Agreement, Offer};
 use crate::protocol::listing::Listing;
 use crate::protocol::request::{CopyIn, LockIn, ReadIn, Setattr, WriteIn};
 use crate::protocol::{Asked, FileHandle, Request};
-use crate::queue::{Filesystem, Memory, Reply};
+use crate::queue::{Filesystem, Memory, Reply, own_buffers};
 
 /// A mount, as the kernel's requests reach it.
 pub struct KernelFilesystem(pub Arc<Mounted>);
@@ -45,8 +45,8 @@ impl Filesystem for KernelFilesystem {
             R::BatchForget(nodes) => {
                 nodes.into_iter().for_each(|(node, lookups)| self.0.nodes.forget(node, lookups));
             }
-            R::Getattr { number } => self.getattr(asked, number, reply),
-            R::Statx { number } => self.statx(asked, number, reply),
+            R::Getattr { number } => self.getattr(asked, number, reply, tell_attr),
+            R::Statx { number } => self.getattr(asked, number, reply, tell_statx),
             R::Setattr(wanted) => self.setattr(asked, wanted, reply),
             R::Readlink => self.readlink(asked, reply),
             R::Symlink { name, target } => self.symlink(asked, name, Path::new(target), reply),
@@ -79,7 +79,7 @@ impl Filesystem for KernelFilesystem {
             }
             Err(error) => {
                 tracing::warn!("writes to iods of this node are copied once more: {error}");
-                (0..count).map(|_| Box::new(self.0.buffers.take(bytes)) as Memory).collect()
+                own_buffers(count, bytes)
             }
         }
     }
@@ -150,8 +150,7 @@ impl KernelFilesystem {
             R::Lseek { number, offset, whence } => {
                 self.lseek(asked, (number, offset), whence, reply);
             }
-            // The answer has 32 bits for how many.
-            R::CopyFileRange(copy) => self.copy_range(asked, &copy, 1 << 31, reply),
+            R::CopyFileRange(copy) => self.copy_range(asked, &copy, reply),
             R::Ioctl => reply.error(Errno::ENOTTY),
             // What is not implemented here the kernel does without, or refuses: files are always ready to be polled.
             _ => reply.error(Errno::ENOSYS),
@@ -163,26 +162,14 @@ impl KernelFilesystem {
         self.entry(reply, (asked.node, name), self.log("lookup", asked.node, found));
     }
 
-    fn getattr(&self, asked: Asked, number: Option<FileHandle>, reply: Reply) {
+    fn getattr(&self, asked: Asked, number: Option<FileHandle>, reply: Reply, tell: Tell) {
         let requester = requester(asked);
         if number.is_none() {
             let attr = self.0.getattr(requester, asked.node);
-            return tell_attr(&self.0, reply, self.log("getattr", asked.node, attr));
+            return tell(&self.0, reply, self.log("getattr", asked.node, attr));
         }
         self.0.with_data(move |mounted| {
-            tell_attr(mounted, reply, mounted.getattr_exactly(requester, asked.node));
-        });
-    }
-
-    /// The like with the time of birth, which is all that the kernel asks it for.
-    fn statx(&self, asked: Asked, number: Option<FileHandle>, reply: Reply) {
-        let requester = requester(asked);
-        if number.is_none() {
-            let attr = self.0.getattr(requester, asked.node);
-            return tell_statx(&self.0, reply, self.log("statx", asked.node, attr));
-        }
-        self.0.with_data(move |mounted| {
-            tell_statx(mounted, reply, mounted.getattr_exactly(requester, asked.node));
+            tell(mounted, reply, mounted.getattr_exactly(requester, asked.node));
         });
     }
 
@@ -392,11 +379,12 @@ impl KernelFilesystem {
         });
     }
 
-    fn copy_range(&self, asked: Asked, copy: &CopyIn, bytes_max: u64, reply: Reply) {
+    fn copy_range(&self, asked: Asked, copy: &CopyIn, reply: Reply) {
         let requester = self.requester(asked);
         let from = Position { number: copy.from, offset: copy.from_offset };
         let to = Position { number: copy.to, offset: copy.to_offset };
-        let bytes = copy.bytes.min(bytes_max);
+        // The answer has 32 bits for how many.
+        let bytes = copy.bytes.min(1 << 31);
         self.0.with_data(move |mounted| match mounted.copy_range(requester, from, to, bytes) {
             Ok(copied) => reply.record(&CountOut::new(copied as u32)),
             Err(error) => reply.error(kernel_errno(&error)),
@@ -471,6 +459,9 @@ fn is_uncertain(error: &pvfs_client::Error) -> bool {
     crate::attributes::is_silence(error) || error.errno() == pvfs_wire::Errno::EINTR
 }
 
+/// How attributes are told.
+type Tell = fn(&Mounted, Reply, Result<Attr>);
+
 fn tell_attr(mounted: &Mounted, reply: Reply, attr: Result<Attr>) {
     let _telling = mounted.coherence.telling();
     match attr {
@@ -479,6 +470,7 @@ fn tell_attr(mounted: &Mounted, reply: Reply, attr: Result<Attr>) {
     }
 }
 
+/// The like with the time of birth, which is all that the kernel asks it for.
 fn tell_statx(mounted: &Mounted, reply: Reply, attr: Result<Attr>) {
     let _telling = mounted.coherence.telling();
     match attr {

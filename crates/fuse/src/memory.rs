@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pvfs_net::buffer::Pool;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Time;
 use pvfs_wire::ops::SetTime;
@@ -25,7 +24,7 @@ use crate::protocol::init::{Agreement, Offer};
 use crate::protocol::listing::{Listing, Name};
 use crate::protocol::request::{ReadIn, Setattr, WriteIn};
 use crate::protocol::{Asked, Attributes, FileHandle, Kept, Request};
-use crate::queue::{Filesystem, Memory, Reply};
+use crate::queue::{Filesystem, Reply};
 use crate::session::{MountError, Session, mount_point, serve};
 use crate::table::KIND_MEMORY;
 
@@ -280,11 +279,6 @@ fn the(time: SetTime) -> Time {
 impl Filesystem for MemoryFs {
     fn agree(&self, _: &Offer) -> Agreement {
         agree()
-    }
-
-    fn buffers(&self, count: usize, bytes: usize) -> Vec<Memory> {
-        let pool = Pool::new();
-        (0..count).map(|_| Box::new(pool.take(bytes)) as Memory).collect()
     }
 
     fn serve(&self, asked: Asked, request: Request<'_>, reply: Reply) {

@@ -7,6 +7,8 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::protocol::answer;
+
 /// Sends notices; usable from any thread.
 pub struct Notices {
     device: File,
@@ -64,8 +66,7 @@ impl Notices {
 
     /// A mount that is gone has nothing to drop.
     fn send(&self, code: i32, body: &[u8]) -> io::Result<Noticed> {
-        let bytes = (HEADER_BYTES + body.len()) as u32;
-        let header = [&bytes.to_ne_bytes()[..], &code.to_ne_bytes(), &0u64.to_ne_bytes()].concat();
+        let header = answer::header(0, code, body.len());
         match (&self.device).write(&[&header, body].concat()) {
             Ok(_) => Ok(Noticed::Dropped),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Noticed::Unknown),
@@ -76,9 +77,6 @@ impl Notices {
         }
     }
 }
-
-/// `struct fuse_out_header`
-const HEADER_BYTES: usize = 16;
 
 /// `FUSE_NOTIFY_INVAL_INODE`
 const INVAL_INODE: i32 = 2;

@@ -7,11 +7,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread;
 
+use pvfs_net::buffer::Pool;
 use pvfs_wire::Errno;
 use pvfs_wire::codec::Wire;
 use rustix::io::Errno as SystemErrno;
 
 use crate::kernel::TRANSFER_BYTES;
+use crate::protocol::answer::error_number;
 use crate::protocol::init::{Agreement, MAJOR, MINOR_MIN, Offer};
 use crate::protocol::request::{BEFORE_DATA_BYTES, HEADER_BYTES, InHeader, opcode, parse};
 use crate::protocol::{Asked, Request, answer};
@@ -25,7 +27,9 @@ pub trait Filesystem: Send + Sync + 'static {
     fn serve(&self, asked: Asked, request: Request<'_>, reply: Reply);
 
     /// Memory for so many threads to read requests to, page-aligned, of so many bytes each.
-    fn buffers(&self, count: usize, bytes: usize) -> Vec<Memory>;
+    fn buffers(&self, count: usize, bytes: usize) -> Vec<Memory> {
+        own_buffers(count, bytes)
+    }
 
     /// The mount has ended.
     fn end(&self) {}
@@ -33,6 +37,12 @@ pub trait Filesystem: Send + Sync + 'static {
 
 /// Bytes of whatever kind.
 pub type Memory = Box<dyn DerefMut<Target = [u8]> + Send>;
+
+/// Buffers that nobody else sees.
+pub fn own_buffers(count: usize, bytes: usize) -> Vec<Memory> {
+    let pool = Pool::new();
+    (0..count).map(|_| Box::new(pool.take(bytes)) as Memory).collect()
+}
 
 /// Where an answer goes. Dropped without one, it says EIO.
 pub struct Reply {
@@ -70,14 +80,15 @@ impl Reply {
         if !std::mem::take(&mut self.is_owed) {
             return;
         }
-        let header = answer::header(self.unique, errno, body.len());
+        let number = errno.map_or(0, error_number);
+        let header = answer::header(self.unique, number, body.len());
         // The whole of it goes at once, or nothing. Whoever asked may be gone by now (ENOENT), or the mount (ENODEV).
         match rustix::io::writev(&self.device, &[IoSlice::new(&header), IoSlice::new(body)]) {
             Ok(_) | Err(SystemErrno::NOENT | SystemErrno::NODEV) => {}
             Err(error) => {
                 tracing::warn!("the kernel refuses an answer of {} bytes: {error}", body.len());
                 // Whoever asked would wait for ever.
-                let header = answer::header(self.unique, Some(Errno::EIO), 0);
+                let header = answer::header(self.unique, error_number(Errno::EIO), 0);
                 let _ = rustix::io::write(&self.device, &header);
             }
         }

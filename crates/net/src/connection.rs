@@ -3,6 +3,7 @@
 pub mod input;
 pub mod output;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -225,7 +226,7 @@ impl<S: Stream> Connection<S> {
         let Some(tray) = self.tray.clone() else { return };
         let Some(left) = tray.take_left(now.instant) else { return };
         let Some((header, body)) = read_left(&left.message, tray.room()) else { return };
-        let Some(placed) = self.placed(&left, header.data_bytes as usize) else { return };
+        let Some(data) = self.data_left(&tray, &left, header.data_bytes as usize) else { return };
         let Verdict::Serve(session) = self.gate.pass_left(&header, now) else { return };
         let Some(peer) = self.gate.peer() else { return };
         service.redo(Request {
@@ -233,19 +234,24 @@ impl<S: Stream> Connection<S> {
             session: session.as_ref(),
             header,
             body,
-            data: placed.as_deref().unwrap_or_else(|| tray.data(header.data_bytes as usize)),
-            storage: if placed.is_some() { Storage::Round } else { Storage::Tray(&tray) },
+            data: &data,
+            storage: Storage::Round,
             ticket: Ticket::new(self.id, header, desk.clone()),
         });
     }
 
-    /// The data that a client left elsewhere than on its tray, if it did; nothing at all when they are not there.
-    fn placed(&self, left: &Left, bytes: usize) -> Option<Option<Vec<u8>>> {
+    /// The data of a request that was left, on the tray or where it says; `None` when they are not there.
+    fn data_left<'a>(
+        &self,
+        tray: &'a SharedTray,
+        left: &Left,
+        bytes: usize,
+    ) -> Option<Cow<'a, [u8]>> {
         if left.places.is_empty() {
-            return Some(None);
+            return Some(tray.data(bytes).into());
         }
         let data = self.buffers.as_ref()?.collected(&left.places, bytes)?;
-        (data.len() == bytes).then_some(Some(data))
+        (data.len() == bytes).then(|| data.into())
     }
 
     /// The tray that a message's data are on, if they are on one; the error when there is no such.

@@ -74,6 +74,15 @@ impl Mapping {
         true
     }
 
+    /// Part of it, for those who know how it may be touched.
+    #[allow(unsafe_code)]
+    pub fn part(&self, range: Range<usize>) -> NonNull<[u8]> {
+        assert!(range.start <= range.end && range.end <= self.bytes, "a part of what is mapped");
+        // SAFETY: the place is inside of the mapping, or its end.
+        let start = unsafe { self.start.add(range.start) };
+        NonNull::slice_from_raw_parts(start, range.len())
+    }
+
     /// Where it begins; page-aligned.
     pub fn start(&self) -> NonNull<u8> {
         self.start

@@ -80,10 +80,7 @@ impl Deref for SharedBuffer {
     #[allow(unsafe_code)]
     fn deref(&self) -> &[u8] {
         // SAFETY: the range is mapped as long as `self.all` lives, is no other buffer's, and daemons only look at it.
-        unsafe {
-            let start = self.all.memory.start().as_ptr().add(self.range.start);
-            std::slice::from_raw_parts(start, self.range.len())
-        }
+        unsafe { self.all.memory.part(self.range.clone()).as_ref() }
     }
 }
 
@@ -91,10 +88,7 @@ impl DerefMut for SharedBuffer {
     #[allow(unsafe_code)]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above; and daemons look only when this process has ended.
-        unsafe {
-            let start = self.all.memory.start().as_ptr().add(self.range.start);
-            std::slice::from_raw_parts_mut(start, self.range.len())
-        }
+        unsafe { self.all.memory.part(self.range.clone()).as_mut() }
     }
 }
 
@@ -115,14 +109,9 @@ impl SeenBuffers {
             if !is_inside || data.len() + bytes > bytes_max {
                 return None;
             }
-            let at = data.len();
-            data.resize(at + bytes, 0);
-            // SAFETY: the source is mapped, the target was just made that long, and they do not overlap. No reference
-            // to the source is made: bytes that somebody changes meanwhile are one value or another.
-            unsafe {
-                let from = self.memory.start().as_ptr().add(start);
-                std::ptr::copy_nonoverlapping(from, data[at..].as_mut_ptr(), bytes);
-            }
+            // SAFETY: it is mapped as long as `self` lives, and the seals keep the file from shrinking. It is copied at
+            // once: bytes that somebody changes meanwhile are one value or another.
+            data.extend_from_slice(unsafe { self.memory.part(start..start + bytes).as_ref() });
         }
         Some(data)
     }

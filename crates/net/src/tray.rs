@@ -136,10 +136,7 @@ impl Tray {
         // SAFETY: all of it is mapped for writing as long as `self` lives, and no other reference to it
         // exists in this process. The daemon only looks, at data between a request and its reply, and at a record
         // that was left, while no reference exists here.
-        let memory = unsafe {
-            std::slice::from_raw_parts_mut(self.memory.start().as_ptr(), self.memory.bytes())
-        };
-        &mut memory[range]
+        unsafe { self.memory.part(range).as_mut() }
     }
 }
 
@@ -190,11 +187,10 @@ fn fill(memory: &mut [u8], pieces: &[&[u8]]) {
 
 #[allow(unsafe_code)]
 fn seen(memory: &Mapping, range: Range<usize>) -> &[u8] {
-    assert!(range.start <= range.end && range.end <= memory.bytes(), "a part of the tray");
     // SAFETY: so many bytes are mapped as long as `memory` lives, and the seals keep the file from shrinking. Nobody
     // changes them before the reply, unless to spoil its own data: they are handed to the kernel and to copies of
     // bytes, none of which goes wrong by reading one value or another. A record is copied before it is checked.
-    unsafe { std::slice::from_raw_parts(memory.start().as_ptr().add(range.start), range.len()) }
+    unsafe { memory.part(range).as_ref() }
 }
 
 /// Whose turn it is with the record.

@@ -42,9 +42,7 @@ impl FileWindow {
         // SAFETY: they are mapped as long as `self` lives. The file has them (see above), so touching them never
         // faults for good. Nobody changes them meanwhile who keeps the order of the daemon's requests; if somebody
         // else did, copies and checksums of bytes would come out one way or another, and nothing is decided by them.
-        unsafe {
-            std::slice::from_raw_parts(self.memory.start().as_ptr().add(inside.start), inside.len())
-        }
+        unsafe { self.memory.part(inside).as_ref() }
     }
 
     fn inside(&self, range: &Range<u64>) -> Range<usize> {

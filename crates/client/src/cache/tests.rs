@@ -5,7 +5,7 @@ use pvfs_wire::Bytes;
 use pvfs_wire::Handle;
 use pvfs_wire::attr::{Entry, Time};
 
-fn attr(object: u64, change: u64) -> Attr {
+pub fn attr(object: u64, change: u64) -> Attr {
     let never = Time::default();
     Attr {
         handle: Handle { fsid: 1, generation: 1, object },

@@ -21,7 +21,7 @@ impl<R: Runtime> User<R> {
             }
         };
         // What lies before it is there, or is what other appenders are writing.
-        file.holes().end_is_at_least(offset);
+        file.changes().holes.end_is_at_least(offset);
         self.write_in_place(file, offset, buffer, sync).await?;
         Ok(offset)
     }

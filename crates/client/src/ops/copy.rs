@@ -65,7 +65,7 @@ impl<R: Runtime> User<R> {
             Some(shift) => {
                 // What the iods copy keeps its holes.
                 if from.0.placement.disk_figure(source.size, source.disk_bytes).is_some() {
-                    to.0.holes().changed();
+                    to.0.changes().holes.changed();
                 }
                 self.copy_in_place(from, to, bytes.min(IN_PLACE_MAX), shift).await
             }

@@ -185,7 +185,7 @@ impl<R: Runtime> User<R> {
     async fn report(&self, file: &OpenFile) -> Option<Wrote> {
         let wrote = file.wrote()?;
         let (may_have_holes, is_left_to_iods) = {
-            let holes = file.holes();
+            let holes = &file.changes().holes;
             (holes.may_be_there(), holes.are_left_to_iods())
         };
         if wrote.uncertain || !may_have_holes {

@@ -39,7 +39,7 @@ impl<R: Runtime> User<R> {
         let slots: Vec<u32> = file.placement.dist.slots_in(offset..end).collect();
         let make = |slot, access| AllocateObject { access, slot, offset, bytes, how, grow: false };
         let done = self.allocate_slots(file, &slots, make).await;
-        file.holes().changed();
+        file.changes().holes.changed();
         file.note_write(0..0, self.now(), done.is_err());
         done?;
         if grow && how != Allocation::Punch && bytes > 0 {

@@ -82,7 +82,7 @@ impl<R: Runtime> User<R> {
         done?;
         let stated = told?;
         if let Some(file) = cut.file {
-            file.holes().cut(cut.size, &stated.attr);
+            file.changes().holes.cut(cut.size, &stated.attr);
         }
         self.completed(stated.attr, stated.placement.as_ref()).await
     }

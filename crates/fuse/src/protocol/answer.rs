@@ -243,18 +243,23 @@ impl CountOut {
     }
 }
 
-/// What precedes an answer: its length with this, the error number or 0, and whose answer it is.
-pub fn header(unique: u64, errno: Option<Errno>, body_bytes: usize) -> Vec<u8> {
-    let error = errno.map_or(0, |errno| -(errno.0 as i32));
+/// What precedes what is sent: its length with this, whose answer it is, and 0 or the number of an error. What nobody asked for
+/// is nobody's (0), and the number says what it is.
+pub fn header(unique: u64, number: i32, body_bytes: usize) -> Vec<u8> {
     let mut header = Vec::with_capacity(HEADER_BYTES);
     ((HEADER_BYTES + body_bytes) as u32).put(&mut header);
-    error.put(&mut header);
+    number.put(&mut header);
     unique.put(&mut header);
     header
 }
 
+/// How an error is told.
+pub fn error_number(errno: Errno) -> i32 {
+    -(errno.0 as i32)
+}
+
 /// `sizeof(struct fuse_out_header)`
-pub const HEADER_BYTES: usize = 16;
+const HEADER_BYTES: usize = 16;
 
 const STATX_BASIC_STATS: u32 = 0x7ff;
 const STATX_BTIME: u32 = 0x800;
@@ -307,8 +312,8 @@ mod tests {
 
     #[test]
     fn an_error_is_told_as_a_negative_number() {
-        let bytes = header(7, Some(Errno::ENOENT), 0);
+        let bytes = header(7, error_number(Errno::ENOENT), 0);
         assert_eq!(bytes, [16, 0, 0, 0, 254, 255, 255, 255, 7, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(header(7, None, 4)[..8], [20, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(header(7, 0, 4)[..8], [20, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

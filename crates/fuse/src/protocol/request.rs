@@ -157,8 +157,6 @@ pub enum Request<'a> {
         whence: u32,
     },
     CopyFileRange(CopyIn),
-    /// The like, answered by a count of 64 bits.
-    CopyFileRange64(CopyIn),
     /// The mount ends.
     Destroy,
     /// What we do not know.
@@ -352,11 +350,6 @@ impl<'a> Body<'a> {
         Ok(OsStr::from_bytes(&name[..end]))
     }
 
-    /// What does not count.
-    fn skip(&mut self, bytes: usize) -> Result<(), DecodeError> {
-        self.0.take(bytes).map(|_| ())
-    }
-
     fn request(&mut self, code: u32) -> Result<Request<'a>, DecodeError> {
         Ok(match code {
             opcode::LOOKUP => Request::Lookup { name: self.name()? },
@@ -421,7 +414,7 @@ impl<'a> Body<'a> {
             opcode::LISTXATTR => Request::Listxattr { room: self.get()? },
             opcode::REMOVEXATTR => Request::Removexattr { name: self.name()? },
             opcode::FLUSH => {
-                let (number, owner) = (self.get()?, self.skip(8).and_then(|()| self.get())?);
+                let (number, [_, owner]) = self.get::<(FileHandle, [u64; 2])>()?;
                 Request::Flush { number, owner }
             }
             opcode::OPENDIR => Request::Opendir,
@@ -443,7 +436,6 @@ impl<'a> Body<'a> {
                 Request::Lseek { number, offset, whence: self.get()? }
             }
             opcode::COPY_FILE_RANGE => Request::CopyFileRange(self.get()?),
-            opcode::COPY_FILE_RANGE_64 => Request::CopyFileRange64(self.get()?),
             opcode::INIT => Request::Init(Offer::parse(self.0.rest())?),
             opcode::DESTROY => Request::Destroy,
             opcode => Request::Unknown { opcode },
@@ -514,7 +506,6 @@ pub mod opcode {
     pub const COPY_FILE_RANGE: u32 = 47;
     pub const TMPFILE: u32 = 51;
     pub const STATX: u32 = 52;
-    pub const COPY_FILE_RANGE_64: u32 = 53;
 }
 
 /// `sizeof(struct fuse_in_header)`
