@@ -420,16 +420,13 @@ impl<R: Runtime> Caller<R> {
         let deadline = self.runtime.now().after(call.patience.timeout);
         let mut last = String::from("connecting");
         let mut pause = PAUSE_FIRST;
-        let mut tried = false;
+        let mut sent = SentUnder::default();
         loop {
-            let attempt = self.attempt(call, deadline, tried, &build, data);
+            let attempt = self.attempt(call, deadline, &mut sent, &build, data);
             match before(&self.runtime, deadline, attempt).await {
                 Some(Ok(incoming)) => return Ok(incoming),
                 Some(Err(Trouble::Final(error))) => return Err(error),
-                Some(Err(Trouble::Lane(error))) => {
-                    tried = true;
-                    last = error.to_string();
-                }
+                Some(Err(Trouble::Lane(error))) => last = error.to_string(),
                 Some(Err(Trouble::Connect(error))) if call.patience.insist => {
                     last = error.to_string()
                 }
@@ -449,23 +446,18 @@ impl<R: Runtime> Caller<R> {
         &self,
         call: &Call<'_, R>,
         deadline: Instant,
-        tried: bool,
+        sent: &mut SentUnder,
         build: impl Fn(Option<Bytes>) -> Vec<u8>,
         data: &mut Data<'_, '_>,
     ) -> Result<Incoming, Trouble> {
         if let Some(together) = call.together
             && let Some(incoming) =
-                self.attempt_pipelined(call, deadline, tried, together, &build, data).await?
+                self.attempt_pipelined(call, deadline, sent, together, &build, data).await?
         {
             return Ok(incoming);
         }
         let mut lease = self.lane(call.server, call.mover).await?;
         let lane = lease.lane.as_mut().expect("a lease holds a lane until it is dropped");
-        if tried && call.sequence.is_change() && !lane.welcome().lease_kept {
-            // The reply records went with the lease, so that a repetition might run twice.
-            lease.healthy = true;
-            return Err(Trouble::Final(CallError::Status(Errno::EIO)));
-        }
         let credential = call
             .principal
             .credential(self.runtime.wall_s())
@@ -475,6 +467,10 @@ impl<R: Runtime> Caller<R> {
             lease.healthy = true;
         }
         let session = introduced?;
+        if let Err(error) = self.note_sent(call, sent) {
+            lease.healthy = true;
+            return Err(error);
+        }
         let token = call.shown.and_then(|shown| match data.lent {
             // It may be that the daemon is never sent this request.
             Some(_) => Some(shown.token.clone()),
@@ -504,6 +500,17 @@ impl<R: Runtime> Caller<R> {
         }
         lease.healthy = true;
         Ok(incoming)
+    }
+
+    /// Notes under which lease a change goes out. EIO for one that went out under another: the reply records went with
+    /// that lease, so that a repetition might run twice.
+    fn note_sent(&self, call: &Call<'_, R>, sent: &mut SentUnder) -> Result<(), Trouble> {
+        let present = self.leases_lost();
+        let first = *sent.0.get_or_insert(present);
+        match call.sequence.is_change() && first != present {
+            true => Err(Trouble::Final(CallError::Status(Errno::EIO))),
+            false => Ok(()),
+        }
     }
 
     /// The number of the principal's session on a lane.
@@ -643,6 +650,11 @@ impl<'a, R: Runtime> Call<'a, R> {
         }
     }
 }
+
+/// How many leases this client had lost when a call was first sent; nothing before. That is asked of the client and not of
+/// the connection that a repetition goes over: only the first connections after a loss are told of it.
+#[derive(Default)]
+struct SentUnder(Option<u64>);
 
 /// The time left, as a header tells it.
 fn remaining_ms(runtime: &impl Runtime, deadline: Instant) -> u32 {

@@ -38,8 +38,6 @@ pub struct Pipe<S> {
     pub(crate) session: u32,
     /// The daemon's boot, as it was welcomed with.
     pub(crate) boot: u64,
-    /// Whether the daemon still had this client's lease when it welcomed it.
-    pub(crate) lease_kept: bool,
     exchanges_max: usize,
     is_broken: AtomicBool,
     state: Mutex<State<S>>,
@@ -118,7 +116,6 @@ pub(crate) struct Opened<S> {
     pub owner: Owner,
     pub session: u32,
     pub boot: u64,
-    pub lease_kept: bool,
     pub exchanges_max: u16,
     pub stream: S,
     pub tag: u64,
@@ -126,8 +123,7 @@ pub(crate) struct Opened<S> {
 
 impl<S: Stream> Pipe<S> {
     pub(crate) fn new(opened: Opened<S>) -> Self {
-        let Opened { id, owner, session, boot, lease_kept, exchanges_max, mut stream, tag } =
-            opened;
+        let Opened { id, owner, session, boot, exchanges_max, mut stream, tag } = opened;
         stream.expect(1);
         let state = State {
             stream,
@@ -146,7 +142,6 @@ impl<S: Stream> Pipe<S> {
             owner,
             session,
             boot,
-            lease_kept,
             exchanges_max: usize::from(exchanges_max.max(1)),
             is_broken: AtomicBool::new(false),
             state: Mutex::new(state),

@@ -1,7 +1,7 @@
 //! The client's calls against the daemons' reactor, over real sockets.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pvfs_layout::Regions;
@@ -14,12 +14,12 @@ use pvfs_net::pipe::Together;
 use pvfs_net::queue::Queue;
 use pvfs_net::reactor::Daemon;
 use pvfs_net::runtime::all;
-use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
+use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service, Ticket};
 use pvfs_wire::ops::{
-    Hello, Ping, Pong, Read, ReadDone, StatStore, Statfs, StoreStat, Write, Written,
+    Hello, Ping, Pong, Read, ReadDone, StatStore, Statfs, StoreStat, Target, Unlink, Write, Written,
 };
 use pvfs_wire::token::{Credential, KeyRing, Session, SessionRights};
-use pvfs_wire::{Bytes, Errno, Operation, Wire};
+use pvfs_wire::{Bytes, Errno, Handle, Operation, Wire};
 
 /// Answers what the tests ask, and counts.
 #[derive(Default)]
@@ -81,6 +81,10 @@ impl Echo {
 }
 
 fn start(service: Echo, secret: [u8; 32], at: &Endpoint) -> Daemon {
+    start_any(Arc::new(service), secret, at)
+}
+
+fn start_any(service: Arc<dyn Service>, secret: [u8; 32], at: &Endpoint) -> Daemon {
     let rules = Rules {
         name: "echo".into(),
         boot: 1,
@@ -92,7 +96,7 @@ fn start(service: Echo, secret: [u8; 32], at: &Endpoint) -> Daemon {
         secret: [9; 32],
     };
     let doorman = Arc::new(Doorman::new(rules));
-    Daemon::start(Arc::new(service), doorman, std::slice::from_ref(at), 1, Pool::new()).unwrap()
+    Daemon::start(service, doorman, std::slice::from_ref(at), 1, Pool::new()).unwrap()
 }
 
 fn any_port() -> Endpoint {
@@ -194,6 +198,70 @@ fn a_call_survives_a_restart_and_an_absent_daemon_is_told_in_time() {
     });
     block_on(caller.call(&server, &principal, &StatStore {}, PATIENT)).unwrap();
     drop(waiting.join());
+}
+
+/// Tells its second visitor that the lease is lost, and answers no change the first time.
+#[derive(Default)]
+struct Forgetful {
+    arrivals: AtomicU32,
+    departures: AtomicU32,
+    changes: AtomicU32,
+    unanswered: Mutex<Vec<Ticket>>,
+}
+
+impl Service for Forgetful {
+    fn arrived(&self, _: &Arc<Peer>, _: &Hello) -> Result<Reception, Errno> {
+        let lease_kept = self.arrivals.fetch_add(1, Ordering::SeqCst) != 1;
+        Ok(Reception { lease_kept, generation: 7, map_version: 3, lease_ms: 1000 })
+    }
+
+    fn departed(&self, _: &Arc<Peer>, _: Departure) {
+        self.departures.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn serve(&self, round: Vec<Request<'_>>) {
+        for request in round {
+            let is_change = request.header.sequence.is_change();
+            if is_change && self.changes.fetch_add(1, Ordering::SeqCst) == 0 {
+                self.unanswered.lock().unwrap().push(request.ticket);
+            } else {
+                request.ticket.reply(Response::failed(Errno::ENOENT));
+            }
+        }
+    }
+
+    fn tick(&self) {}
+}
+
+/// Its reply record went with the lease. The connection it would be sent again over need not be one that was told of the loss.
+#[test]
+fn a_change_is_not_sent_again_under_another_lease() {
+    let service = Arc::new(Forgetful::default());
+    let daemon = start_any(service.clone(), [1; 32], &any_port());
+    let server = Server::new("forgetful", daemon.endpoints().to_vec());
+    let (caller, principal) = (caller(), principal([1; 32]));
+    let unlink = Unlink { target: Target::below(Handle::default(), "gone") };
+    std::thread::scope(|scope| {
+        let change = scope.spawn(|| block_on(caller.call(&server, &principal, &unlink, PATIENT)));
+        let wait_for = |count: &AtomicU32, wanted: u32| {
+            while count.load(Ordering::SeqCst) < wanted {
+                std::thread::yield_now();
+            }
+        };
+        wait_for(&service.changes, 1);
+        let told = block_on(caller.call(&server, &principal, &StatStore {}, PATIENT)).unwrap_err();
+        assert_eq!((told, caller.leases_lost()), (CallError::Status(Errno::ENOENT), 1));
+        daemon.estop();
+        daemon.resume();
+        wait_for(&service.departures, 2);
+        // Only now, when nobody hears it. Until then its client would not be let in again.
+        let late = std::mem::take(&mut *service.unanswered.lock().unwrap());
+        late.into_iter().for_each(|ticket| ticket.reply(Response::failed(Errno::ENOENT)));
+        assert_eq!(change.join().unwrap(), Err(CallError::Status(Errno::EIO)));
+    });
+    assert_eq!(service.changes.load(Ordering::SeqCst), 1, "it was sent again");
+    let next = block_on(caller.call(&server, &principal, &unlink, PATIENT)).unwrap_err();
+    assert_eq!(next, CallError::Status(Errno::ENOENT), "changes go on under the new lease");
 }
 
 #[test]

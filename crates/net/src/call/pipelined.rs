@@ -11,7 +11,7 @@ use pvfs_wire::token::Credential;
 use pvfs_wire::{Bytes, DecodeError, Errno, Header};
 
 use super::pool::Way;
-use super::{Call, CallError, Caller, Data, Server, Trouble, remaining_ms};
+use super::{Call, Caller, Data, SentUnder, Server, Trouble, remaining_ms};
 use crate::lane::{Incoming, LaneError};
 use crate::pipe::{Answer, MESSAGE_BYTES_MAX, Opened, Owner, Pipe, Together};
 use crate::runtime::{Instant, Runtime};
@@ -38,7 +38,7 @@ impl<R: Runtime> Caller<R> {
         &self,
         call: &Call<'_, R>,
         deadline: Instant,
-        tried: bool,
+        sent: &mut SentUnder,
         together: Together,
         make: impl FnOnce(Option<Bytes>) -> Vec<u8>,
         data: &mut Data<'_, '_>,
@@ -54,10 +54,7 @@ impl<R: Runtime> Caller<R> {
                 None => pipe.room(&self.runtime).await,
             }
         };
-        if tried && call.sequence.is_change() && !pipe.lease_kept {
-            // As for a lane: the reply records went with the lease.
-            return Err(Trouble::Final(CallError::Status(Errno::EIO)));
-        }
+        self.note_sent(call, sent)?;
         let header = Header {
             session: pipe.session,
             sequence: call.sequence,
@@ -114,11 +111,10 @@ impl<R: Runtime> Caller<R> {
         let lane = lease.lane.as_mut().expect("a lease holds a lane until it is dropped");
         let session = self.introduce(call, lane, credential).await?;
         let welcome = lane.welcome();
-        let (boot, lease_kept) = (welcome.boot, welcome.lease_kept);
-        let exchanges_max = welcome.requests_max;
+        let (boot, exchanges_max) = (welcome.boot, welcome.requests_max);
         let Some((id, lane)) = lease.keep() else { return Ok(()) };
         let (stream, tag) = lane.into_stream();
-        let opened = Opened { id, owner, session, boot, lease_kept, exchanges_max, stream, tag };
+        let opened = Opened { id, owner, session, boot, exchanges_max, stream, tag };
         let pipe = Pipe::new(opened);
         call.server.lock().pipes.push(Arc::new(pipe));
         Ok(())

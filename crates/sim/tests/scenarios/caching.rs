@@ -157,11 +157,17 @@ impl Worker {
             let write = shared.times[file].begin(self.client.now(), shared.next_time);
             (shared.files[file], shared.next_time, write)
         };
-        let told = known(self.client.user.set_attr(set_time(handle, value)).await);
+        let told = self.known_of_change(self.client.user.set_attr(set_time(handle, value)).await);
         if let Some(told) = told {
             told.expect("times can be set");
             self.shared.borrow_mut().times[file].end(write, self.client.now());
         }
+    }
+
+    /// A change that was under way when the lease was lost is EIO, and may have happened.
+    fn known_of_change<T>(&self, result: pvfs_client::Result<T>) -> Option<Result<T, Errno>> {
+        let has_lost_lease = self.client.user.filesystem().caller().leases_lost() > 0;
+        known(result).filter(|told| !has_lost_lease || !matches!(told, Err(Errno::EIO)))
     }
 
     fn own_name(&mut self) -> usize {
@@ -215,7 +221,7 @@ impl Worker {
             changes.iter().map(|(name, value)| shared.names[*name].begin(now, *value)).collect()
         };
         let writes = begin(&mut self.shared.borrow_mut());
-        let told = known(change.await);
+        let told = self.known_of_change(change.await);
         let mut shared = self.shared.borrow_mut();
         for ((name, _), write) in changes.iter().zip(writes) {
             match &told {
