@@ -86,6 +86,17 @@ impl Cable {
         assert!(ip(&format!("route {action} blackhole {}/32", self.there())));
     }
 
+    /// What the node does with packets on this way, in the words of nft(8); false when this machine has no such filter.
+    fn filter(&self, way: &str, rule: &str) -> bool {
+        let chain = format!("add chain ip lossy {way} {{ type filter hook {way} priority 0; }}");
+        let rules = format!("add table ip lossy; {chain}; add rule ip lossy {way} {rule}");
+        ip(&format!("netns exec {} nft \"{rules}\"", self.name))
+    }
+
+    fn stop_filtering(&self) {
+        assert!(ip(&format!("netns exec {} nft flush ruleset", self.name)));
+    }
+
     /// Something happens to the cable while the node copies; what arrives is what was sent.
     fn copies_while(&self, name: &str, disturb: impl FnOnce() + Send) {
         let (copied, took) = thread::scope(|scope| {
@@ -146,6 +157,56 @@ fn a_cable_that_flaps_or_loses_all_replies_for_a_time_costs_time_only() {
         thread::sleep(Duration::from_secs(2));
         cable.lose_replies(false);
     });
+}
+
+/// Of what arrives at the node, and then of what leaves it.
+#[test]
+fn a_network_that_loses_three_packets_of_ten_costs_time_only() {
+    let Some(cable) = Cable::lay() else { return };
+    cable.cluster.shell("head -c 512K /dev/urandom > data").succeeds();
+    for way in ["input", "output"] {
+        if !cable.filter(way, "numgen random mod 10 < 3 drop") {
+            return println!("skipped: nft(8) filters nothing here");
+        }
+        cable.shell("pvfs ls").succeeds();
+        cable.copies_while(way, || ());
+        cable.stop_filtering();
+    }
+}
+
+#[test]
+fn requests_that_do_not_arrive_for_a_time_cost_time_only() {
+    let Some(cable) = Cable::lay() else { return };
+    cable.cluster.shell("head -c 96M /dev/urandom > data").succeeds();
+    cable.copies_while("mute", || {
+        thread::sleep(Duration::from_millis(100));
+        if cable.filter("output", "drop") {
+            thread::sleep(Duration::from_secs(2));
+            cable.stop_filtering();
+        }
+    });
+}
+
+/// A mebibyte takes a second, and several clients share it.
+#[test]
+fn a_slow_network_is_waited_for() {
+    let Some(cable) = Cable::lay() else { return };
+    let shaped = "root tbf rate 8mbit burst 32k latency 400ms";
+    let (near, name) = (cable.near(), &cable.name);
+    let shape = format!(
+        "netns exec {name} tc qdisc add dev far {shaped} && tc qdisc add dev {near} {shaped}"
+    );
+    if !ip(&shape) {
+        return println!("skipped: tc(8) shapes nothing here");
+    }
+    cable.cluster.shell("head -c 3M /dev/urandom > data").succeeds();
+    thread::scope(|scope| {
+        for client in 0..3 {
+            let cable = &cable;
+            scope.spawn(move || cable.copies_while(&format!("slow{client}"), || ()));
+        }
+    });
+    cable.shell("pvfs ls").succeeds().within(Duration::from_secs(10));
 }
 
 #[test]
