@@ -26,6 +26,8 @@ pub struct Filesystem<R: Runtime> {
     fsid: u32,
     manager: Server<R>,
     iods: Vec<Server<R>>,
+    /// Until when each iod is not asked again by who only looks, in ns.
+    silent_until: Vec<AtomicU64>,
     options: Options,
     opens: AtomicU64,
     numbers: AtomicU32,
@@ -97,7 +99,8 @@ impl<R: Runtime> Filesystem<R> {
         let manager = cluster.managers.first().map(server);
         let manager =
             manager.ok_or_else(|| Error::Setup("the cluster file names no manager".into()))?;
-        let iods = cluster.iods.iter().map(server).collect();
+        let iods: Vec<_> = cluster.iods.iter().map(server).collect();
+        let silent_until = iods.iter().map(|_| AtomicU64::new(0)).collect();
         let (opens, numbers) = (AtomicU64::new(1), AtomicU32::new(1));
         let locked = Mutex::default();
         let presence = Presence::before(cluster.agent.socket.clone());
@@ -106,6 +109,7 @@ impl<R: Runtime> Filesystem<R> {
             fsid,
             manager,
             iods,
+            silent_until,
             options,
             opens,
             numbers,
@@ -220,6 +224,18 @@ impl<R: Runtime> Filesystem<R> {
         Patience { timeout: self.options.status_timeout, insist: false }
     }
 
+    /// This iod let a question time out.
+    pub(crate) fn note_silence(&self, iod: u32) {
+        let until = self.caller.runtime.now().after(SILENT_TIME);
+        self.silent_until[iod as usize].store(until.0, Ordering::Relaxed);
+    }
+
+    /// Whether it did so just now.
+    pub(crate) fn is_silent(&self, iod: u32) -> bool {
+        let until = self.silent_until[iod as usize].load(Ordering::Relaxed);
+        until > 0 && self.caller.runtime.now().0 < until
+    }
+
     /// A number for an open, never given before by this client.
     pub(crate) fn next_open(&self) -> u64 {
         self.presence.note(&self.caller);
@@ -290,6 +306,9 @@ fn reachable(endpoints: &[Endpoint], transport: Transport) -> Vec<Endpoint> {
 fn exists(endpoint: &Endpoint) -> bool {
     matches!(endpoint, Endpoint::Unix { path } if path.exists())
 }
+
+/// How long nobody who only looks asks an iod again that did not answer.
+const SILENT_TIME: Duration = Duration::from_secs(5);
 
 /// A request's data fits a processor's cache on both ends.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;

@@ -110,7 +110,7 @@ impl OpenDirectory {
             let Some(attr) = &mut entry.attr else { continue };
             if entry.placement.as_ref().is_some_and(|placement| mounted.silence.covers(placement)) {
                 entry.placement = None;
-                *attr = mounted.nodes.with_known_size(*attr);
+                *attr = mounted.nodes.with_known_size(*attr).unwrap_or(*attr);
             }
         }
         let failure = wait(thread, async { Ok(self.user.complete_entries(entries).await) })?;

@@ -118,10 +118,14 @@ impl Mounted {
         Ok(Target::object(self.nodes.handle(node)?))
     }
 
-    /// Attributes. Where an iod does not tell a size in time, the last one known is shown.
+    /// Attributes. Where an iod does not tell a size in time, the last one known is shown; EIO when none ever was, for
+    /// whoever copies a file that is said to be empty loses what is in it.
     pub fn stat(&self, requester: Requester, target: &Target) -> Result<Attr> {
         let known = self.stat_known(requester, target)?;
-        self.completed(requester, known)
+        match self.completed(requester, known)? {
+            Shown::Unknown(_) => Err(Errno::EIO.into()),
+            shown => Ok(shown.attr()),
+        }
     }
 
     /// Attributes whose size is certain, or an error: what is read depends on it.
@@ -129,23 +133,30 @@ impl Mounted {
         let (attr, placement) = self.stat_known(requester, target)?;
         let placement = placement.as_ref();
         let attr =
-            self.act(requester, |user| async move { user.completed(attr, placement).await })?;
+            self.act(
+                requester,
+                |user| async move { user.completed_patiently(attr, placement).await },
+            )?;
         Ok(self.nodes.seen(attr))
     }
 
     /// Completes what the manager told, as far as the iods answer.
-    pub fn completed(&self, requester: Requester, known: Known) -> Result<Attr> {
+    pub fn completed(&self, requester: Requester, known: Known) -> Result<Shown> {
         let (attr, placement) = known;
         let Some(placement) = placement.filter(|_| needs_iods(&attr)) else {
-            return Ok(self.nodes.seen(attr));
+            return Ok(Shown::Exact(self.nodes.seen(attr)));
+        };
+        let last_known = || match self.nodes.with_known_size(attr) {
+            Some(attr) => Ok(Shown::LastKnown(attr)),
+            None => Ok(Shown::Unknown(attr)),
         };
         if self.silence.covers(&placement) {
-            return Ok(self.nodes.with_known_size(attr));
+            return last_known();
         }
         let placement = Some(&placement);
         match self.act(requester, |user| async move { user.completed(attr, placement).await }) {
-            Ok(attr) => Ok(self.nodes.seen(attr)),
-            Err(error) if self.note_silence(&error) => Ok(self.nodes.with_known_size(attr)),
+            Ok(attr) => Ok(Shown::Exact(self.nodes.seen(attr))),
+            Err(error) if self.note_silence(&error) => last_known(),
             Err(error) => Err(error),
         }
     }
@@ -173,6 +184,26 @@ impl Mounted {
             let (attr, placement, _) = user.attributes(target.dir).await?;
             Ok((attr, placement))
         })
+    }
+}
+
+/// Attributes, and how good their size is.
+#[derive(Clone, Copy, Debug)]
+pub enum Shown {
+    /// As it was when it was asked for.
+    Exact(Attr),
+    /// An iod did not tell: the largest that this mount and the manager know of.
+    LastKnown(Attr),
+    /// An iod did not tell, and nobody else ever has.
+    Unknown(Attr),
+}
+
+impl Shown {
+    /// The attributes, be the size what it may.
+    pub fn attr(self) -> Attr {
+        match self {
+            Self::Exact(attr) | Self::LastKnown(attr) | Self::Unknown(attr) => attr,
+        }
     }
 }
 

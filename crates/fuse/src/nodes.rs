@@ -36,7 +36,7 @@ struct Node {
     /// What the kernel has of its data.
     pages: Pages,
     /// The size last known for certain, by attributes or by a write of this mount.
-    size: u64,
+    size: Option<u64>,
     mode: u32,
     /// When a write of this mount was done last, until somebody sets the time.
     written: Option<Time>,
@@ -54,7 +54,7 @@ impl Node {
             opens: 0,
             is_believed: false,
             pages: Pages::default(),
-            size: 0,
+            size: None,
             mode: 0,
             written: None,
             directory: None,
@@ -238,7 +238,7 @@ impl Nodes {
     /// A write up to `end` is done, the last of its file at `time`.
     pub fn wrote(&self, node: u64, end: u64, time: Option<Time>) {
         if let Some(node) = self.lock().nodes.get_mut(&node) {
-            node.size = node.size.max(end);
+            node.size = node.size.max(Some(end));
             node.written = node.written.max(time);
         }
     }
@@ -263,17 +263,19 @@ impl Nodes {
         let mut table = self.lock();
         let Some(node) = table.nodes.get_mut(&attr.handle.object) else { return attr };
         node.mode = attr.mode;
-        node.size = attr.size;
+        node.size = Some(attr.size);
         match node.written.filter(|written| *written > attr.ctime) {
             Some(written) => Attr { mtime: attr.mtime.max(written), ctime: written, ..attr },
             None => attr,
         }
     }
 
-    /// Attributes whose size the iods could not tell, with what this mount knows of it.
-    pub fn with_known_size(&self, attr: Attr) -> Attr {
-        let known = self.lock().nodes.get(&attr.handle.object).map_or(0, |node| node.size);
-        Attr { size: attr.size.max(known), ..attr }
+    /// Attributes whose size the iods could not tell, with what this mount and the manager know of it; nothing when that
+    /// is nothing.
+    pub fn with_known_size(&self, attr: Attr) -> Option<Attr> {
+        let seen = self.lock().nodes.get(&attr.handle.object).and_then(|node| node.size);
+        let told = Some(attr.size).filter(|told| *told > 0);
+        seen.max(told).map(|size| Attr { size, ..attr })
     }
 
     /// How many nodes the kernel holds.
@@ -384,9 +386,15 @@ pub mod tests {
         open(&nodes, &attr(9), None, &Cache::default());
         nodes.wrote(9, 500, None);
         nodes.wrote(9, 200, None);
-        assert_eq!(nodes.with_known_size(attr(9)).size, 500);
+        let known =
+            |told| nodes.with_known_size(Attr { size: told, ..attr(9) }).map(|attr| attr.size);
+        assert_eq!(known(10), Some(500));
         let _ = nodes.seen(Attr { size: 20, ..attr(9) });
-        assert_eq!(nodes.with_known_size(attr(9)).size, 20, "cut meanwhile");
+        assert_eq!(known(10), Some(20), "cut meanwhile");
+        let _ = nodes.seen(Attr { size: 0, ..attr(9) });
+        assert_eq!(known(0), Some(0), "seen empty");
+        let never_seen = nodes.with_known_size(Attr { size: 0, ..attr(10) });
+        assert_eq!(never_seen, None, "nothing is not a size");
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Process {
         let handle = description.record.handle;
         match description.kind() {
             FileKind::Directory => self.stat_directory(handle),
-            _ => Ok(block_on(self.user()?.stat(Target::object(handle), false))?),
+            _ => Ok(block_on(self.user()?.stat_open(handle))?),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pvfs_client::{Seek, block_on};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::FileKind;
-use pvfs_wire::ops::{Allocation, Target};
+use pvfs_wire::ops::Allocation;
 use rustix::fs::OFlags;
 
 use crate::description::{Description, Own};
@@ -201,7 +201,7 @@ impl Process {
     /// The size of an open file.
     pub(crate) fn size(&self, description: &Description) -> Reach<u64> {
         let user = self.user()?;
-        Ok(block_on(user.stat(Target::object(description.record.handle), false))?.size)
+        Ok(block_on(user.stat_open(description.record.handle))?.size)
     }
 
     pub(crate) fn readable(&self, fd: RawFd) -> Reach<Arc<Description>> {

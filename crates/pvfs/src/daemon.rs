@@ -11,6 +11,7 @@ mod iods;
 pub mod mgr;
 mod network;
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -275,8 +276,11 @@ pub fn start_logging(cluster: &Cluster, context: &Context) {
         1 => configured.max(LevelFilter::DEBUG),
         _ => LevelFilter::TRACE,
     };
+    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    // A line that cannot be written, as on a full disk, is lost; saying so would be a panic.
+    let log = log.log_internal_errors(false).with_ansi(std::io::stderr().is_terminal());
     // A second start in one process (tests) keeps the first.
-    let _ = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr).try_init();
+    let _ = log.try_init();
 }
 
 /// How long a stop waits for what is under way (004 §7).

@@ -102,7 +102,7 @@ impl<R: Runtime> User<R> {
         let known = LiteAttr::known(stated.attr);
         match stated.placement {
             Some(placement) if known.lacks(wanted) => {
-                let data = self.size_by_iods(stated.attr.handle, &placement).await;
+                let data = self.size_shown(stated.attr.handle, &placement).await;
                 Ok(data.map_or(known, |data| LiteAttr {
                     attr: with_data(stated.attr, data, &placement),
                     valid: LiteMask::ALL,

@@ -54,7 +54,7 @@ impl<R: Runtime> User<R> {
     ) -> Result<Opening> {
         let mut opening = self.open_known(target, flags, mode, striping).await?;
         if let (Some(file), false) = (&opening.file, opening.complete) {
-            match self.completed(opening.attr, Some(&file.placement)).await {
+            match self.completed_patiently(opening.attr, Some(&file.placement)).await {
                 Ok(attr) => opening.attr = attr,
                 Err(error) => return Err(self.close_failed(opening.file, error).await),
             }
@@ -193,7 +193,7 @@ impl<R: Runtime> User<R> {
         }
         let told = match is_left_to_iods {
             true => None,
-            false => self.size_by_iods(file.handle, &file.placement).await.ok(),
+            false => self.size_shown(file.handle, &file.placement).await.ok(),
         };
         // Where nobody has told it, the last one who writes asks for it, and for the size.
         let disk_bytes = told.map(|data| data.disk_bytes);

@@ -1,10 +1,10 @@
 //! Sizes asked from the iods, for files that somebody is writing.
 
-use pvfs_net::call::CallError;
+use pvfs_net::call::{CallError, Patience};
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Handle;
 use pvfs_wire::attr::{Attr, FileKind, Placement, SizeState, Time};
-use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, Settle, StatObjects};
+use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, ObjectStats, Settle, StatObjects};
 
 use super::cached::object;
 use crate::error::Result;
@@ -22,18 +22,45 @@ pub struct DataStat {
 }
 
 impl<R: Runtime> User<R> {
-    /// Asks every iod of the file.
+    /// Asks every iod of the file, and waits for one that is away as for its data: what is read or written next depends
+    /// on the answer.
     pub async fn size_by_iods(&self, handle: Handle, placement: &Placement) -> Result<DataStat> {
+        self.size_within(handle, placement, self.filesystem.data_patience()).await
+    }
+
+    /// The like for who only looks: an iod that does not answer soon fails the question.
+    pub(super) async fn size_shown(
+        &self,
+        handle: Handle,
+        placement: &Placement,
+    ) -> Result<DataStat> {
+        self.size_within(handle, placement, self.filesystem.status_patience()).await
+    }
+
+    async fn size_within(
+        &self,
+        handle: Handle,
+        placement: &Placement,
+        patience: Patience,
+    ) -> Result<DataStat> {
         let files = [(handle, placement)];
-        let mut stats = self.sizes_by_iods(&files).await;
+        let mut stats = self.sizes_within(&files, patience).await;
         stats.pop().expect("one answer for one file")
     }
 
-    /// Asks each iod once for all the files it holds; at most one message per iod and
+    /// Asks each iod once for all the files it holds, for a listing; at most one message per iod and
     /// [`OBJECTS_MAX`] files. A file fails alone when one of its iods does not answer.
     pub async fn sizes_by_iods(&self, files: &[(Handle, &Placement)]) -> Vec<Result<DataStat>> {
+        self.sizes_within(files, self.filesystem.status_patience()).await
+    }
+
+    async fn sizes_within(
+        &self,
+        files: &[(Handle, &Placement)],
+        patience: Patience,
+    ) -> Vec<Result<DataStat>> {
         let iods = self.filesystem.iods().len() as u32;
-        let asked = all((0..iods).map(|iod| self.objects_of(iod, files))).await;
+        let asked = all((0..iods).map(|iod| self.objects_of(iod, files, patience))).await;
         let mut answers: Vec<_> = asked.into_iter().map(Answer::new).collect();
         files.iter().map(|(_, placement)| gather(placement, &mut answers)).collect()
     }
@@ -42,6 +69,7 @@ impl<R: Runtime> User<R> {
         &self,
         iod: u32,
         files: &[(Handle, &Placement)],
+        patience: Patience,
     ) -> std::result::Result<Vec<ObjectStat>, CallError> {
         let held = |placement: &Placement| placement.iods.iter().any(|id| id.0 == iod);
         let handles: Vec<Handle> = files
@@ -52,18 +80,31 @@ impl<R: Runtime> User<R> {
         let mut stats = Vec::with_capacity(handles.len());
         for handles in handles.chunks(OBJECTS_MAX) {
             let request = StatObjects { handles: handles.to_vec() };
-            let (server, patience) =
-                (&self.filesystem.iods()[iod as usize], self.filesystem.status_patience());
-            let reply = match handles.len() {
-                1 => self.call_together(server, &request, patience).await,
-                _ => {
-                    let caller = self.filesystem.caller();
-                    caller.call(server, &self.principal, &request, patience).await
-                }
-            };
-            stats.extend(reply?.objects);
+            stats.extend(self.objects(iod, &request, patience).await?.objects);
         }
         Ok(stats)
+    }
+
+    /// Who lists many files waits for an iod that does not answer once, and not for each file.
+    async fn objects(
+        &self,
+        iod: u32,
+        request: &StatObjects,
+        patience: Patience,
+    ) -> std::result::Result<ObjectStats, CallError> {
+        let (caller, server) = (self.filesystem.caller(), &self.filesystem.iods()[iod as usize]);
+        if !patience.insist && self.filesystem.is_silent(iod) {
+            let (server, reason) = (server.name().into(), "it did not answer just now".into());
+            return Err(CallError::Unreachable { server, reason });
+        }
+        let told = match request.handles.len() {
+            1 => self.call_together(server, request, patience).await,
+            _ => caller.call(server, &self.principal, request, patience).await,
+        };
+        if let Err(CallError::Timeout { .. }) = &told {
+            self.filesystem.note_silence(iod);
+        }
+        told
     }
 
     /// Spares the next one the question. Where this user may not, or a writer came, the manager ignores it.
@@ -78,14 +119,33 @@ impl<R: Runtime> User<R> {
     pub async fn completed(&self, attr: Attr, placement: Option<&Placement>) -> Result<Attr> {
         match placement {
             Some(placement) if needs_iods(&attr) => {
-                let data = self.size_by_iods(attr.handle, placement).await?;
-                if attr.size_state == SizeState::Abandoned {
-                    self.settle(&attr, data).await;
-                }
-                Ok(with_data(attr, data, placement))
+                let data = self.size_shown(attr.handle, placement).await?;
+                Ok(self.with_told(attr, data, placement).await)
             }
             _ => Ok(attr),
         }
+    }
+
+    /// The like for who goes by the size, as with an open file: an iod that is away is waited for as for its data.
+    pub async fn completed_patiently(
+        &self,
+        attr: Attr,
+        placement: Option<&Placement>,
+    ) -> Result<Attr> {
+        match placement {
+            Some(placement) if needs_iods(&attr) => {
+                let data = self.size_by_iods(attr.handle, placement).await?;
+                Ok(self.with_told(attr, data, placement).await)
+            }
+            _ => Ok(attr),
+        }
+    }
+
+    async fn with_told(&self, attr: Attr, data: DataStat, placement: &Placement) -> Attr {
+        if attr.size_state == SizeState::Abandoned {
+            self.settle(&attr, data).await;
+        }
+        with_data(attr, data, placement)
     }
 }
 

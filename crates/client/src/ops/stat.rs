@@ -1,6 +1,7 @@
 //! Attributes: one message, and one to each iod of the file only while somebody writes it.
 
 use pvfs_net::runtime::Runtime;
+use pvfs_wire::Handle;
 use pvfs_wire::attr::{Attr, Placement};
 use pvfs_wire::ops::{AccessBits, CheckAccess, Readlink, SetAttr, Stat, Target};
 
@@ -14,6 +15,12 @@ impl<R: Runtime> User<R> {
     pub async fn stat(&self, target: Target, follow: bool) -> Result<Attr> {
         let stated = self.ask_together(&Stat { target, follow, placement: false }).await?;
         self.completed(stated.attr, stated.placement.as_ref()).await
+    }
+
+    /// Attributes of an open file, complete (fstat): an iod that is away is waited for as for its data.
+    pub async fn stat_open(&self, handle: Handle) -> Result<Attr> {
+        let (attr, placement) = self.stat_known(Target::object(handle), false).await?;
+        self.completed_patiently(attr, placement.as_ref()).await
     }
 
     /// Attributes as the manager knows them, without asking iods: `size_state` says whether the size is

@@ -84,7 +84,7 @@ impl<R: Runtime> User<R> {
         if let Some(file) = cut.file {
             file.changes().holes.cut(cut.size, &stated.attr);
         }
-        self.completed(stated.attr, stated.placement.as_ref()).await
+        self.completed_patiently(stated.attr, stated.placement.as_ref()).await
     }
 
     /// Cuts one object; returns what it takes on its disk after that.

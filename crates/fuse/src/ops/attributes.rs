@@ -70,7 +70,7 @@ impl Mounted {
         if request.mtime.is_some() {
             self.nodes.chose_mtime(node);
         }
-        self.completed(requester, changed)
+        Ok(self.completed(requester, changed)?.attr())
     }
 
     /// statfs(2), as far as the daemons answer.

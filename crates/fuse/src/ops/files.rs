@@ -141,7 +141,7 @@ impl Mounted {
         // A file that was there after all may be one that others are writing.
         let placement = self.files.get(opened.number)?.file.placement.clone();
         match self.completed(requester, (opened.attr, Some(placement))) {
-            Ok(attr) => Ok(Opened { attr, ..opened }),
+            Ok(shown) => Ok(Opened { attr: shown.attr(), ..opened }),
             Err(error) => {
                 self.nodes.forget(opened.attr.handle.object, 1);
                 self.release(opened.number, None);

@@ -11,7 +11,7 @@ use pvfs_wire::ops::{Asked, RenameFlags, Target};
 
 use crate::attributes::kind_of_mode;
 use crate::identity::Requester;
-use crate::mounted::Mounted;
+use crate::mounted::{Mounted, Shown};
 
 impl Mounted {
     /// The object of a name, if there is one; the kernel refers to it from now on.
@@ -20,9 +20,10 @@ impl Mounted {
         let looked =
             self.act(requester, |user| async move { user.lookup(target.dir, &target.path).await })?;
         let Some(known) = looked.found else { return Ok(None) };
-        let attr = self.named(self.completed(requester, known)?)?;
+        let shown = self.completed(requester, known)?;
+        let attr = self.named(shown.attr())?;
         // What the kernel may keep it does not ask for again at once.
-        if self.attr_ttl(&attr).is_zero() {
+        if self.attr_ttl(&attr).is_zero() && matches!(shown, Shown::Exact(_)) {
             self.recent.told(requester.pid, &attr);
         }
         Ok(Some(attr))

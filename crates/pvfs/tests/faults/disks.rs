@@ -91,6 +91,30 @@ fn a_writer_is_told_how_much_fitted_or_that_nothing_did() {
 }
 
 #[test]
+fn daemons_whose_log_finds_no_room_go_on() {
+    if !is_root() {
+        return;
+    }
+    let cluster = Setup::of(1).prepare();
+    let log = cluster.root().join("log");
+    mount_small(&log, 16);
+    cluster.up();
+    let _ = std::fs::write(log.join("others"), vec![7; 20 << 20]);
+    let bytes = |name: &str| std::fs::metadata(log.join(name)).unwrap().len();
+    let before = (bytes("mgr0.log"), bytes("io0.log"));
+    for name in ["mgr0", "io0"] {
+        // Each reload says so in the log, which has what is left of a block at most.
+        for _ in 0..50 {
+            cluster.signal(name, rustix::process::Signal::HUP);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    let grown = (bytes("mgr0.log") - before.0, bytes("io0.log") - before.1);
+    assert!(grown.0.max(grown.1) < 4096, "there was room for {grown:?} bytes");
+    cluster.shell("pvfs status").succeeds().prints("OK");
+}
+
+#[test]
 fn a_full_manager_refuses_new_names_and_lets_old_ones_go() {
     if !is_root() {
         return;

@@ -117,3 +117,30 @@ fn a_mount_with_an_iod_hung_lists_and_fails_only_what_lies_there() {
         cluster.shell("cmp data $MNT/on1 && cmp data $MNT/all").is_success()
     });
 }
+
+/// A file that some program writes and whose size nobody else has ever known must not be taken for an empty one.
+#[test]
+fn a_mount_with_an_iod_dead_or_hung_tells_no_size_that_it_never_knew() {
+    if !can_mount() {
+        return;
+    }
+    let cluster = with_short_deadlines(2);
+    let user = cluster.user();
+    let mnt = cluster.mount("mnt");
+    let file = open(&user, "written");
+    block_on(user.write_at(&file, 0, &pattern(300_000, 4), false)).unwrap();
+    put(&user, "quiet", &pattern(1000, 5));
+    let own = std::fs::File::create(mnt.join("own")).unwrap();
+    cluster.signal("io1", rustix::process::Signal::KILL);
+    cluster.shell("tar cf out.tar -C $MNT written").fails(2).within(PROMPT);
+    cluster.shell("stat -c %s $MNT/quiet").succeeds().prints("1000");
+    assert_eq!(own.metadata().unwrap().len(), 0, "nobody but this mount has written it");
+    let listed = cluster.shell("ls -l $MNT").ends_with(1).within(PROMPT);
+    assert!(listed.stdout.contains("? written"), "{listed:?}");
+    cluster.shell("rm $MNT/written").succeeds().within(PROMPT);
+    cluster.up();
+    eventually("the iod is used again", Duration::from_secs(20), || {
+        cluster.shell("test $(stat -c %s $MNT/quiet) = 1000 && pvfs status").is_success()
+    });
+    block_on(user.close(file)).unwrap();
+}

@@ -3,6 +3,10 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use pvfs_client::block_on;
+use pvfs_wire::attr::Striping;
+use pvfs_wire::ops::{OpenFlags, Target};
+
 use super::{command, inside};
 use crate::support::{TestCluster, eventually, text};
 
@@ -90,4 +94,48 @@ fn programs_that_cannot_be_caught_are_told() {
         cluster.shell("pvfs check-binary ./own").fails(3).says("past the C library (unlinkat)");
         cluster.shell("pvfs check-binary ./library.so").succeeds();
     }
+}
+
+/// What a program asks of a file that it has open waits as its data does, F2.
+#[test]
+fn programs_go_on_though_an_iod_is_killed_and_started_again() {
+    let cluster = TestCluster::start(2);
+    let line = "head -c 3M /dev/zero > $S/data && cp $S/data old && \
+                touch $S/ready && while [ -e $S/ready ]; do sleep 0.05; done; \
+                cp $S/data new && cat $S/data > other && tar cf old -C $S data && \
+                cmp $S/data new && cmp $S/data other && tar xOf old | cmp - $S/data && echo fine";
+    let ready = cluster.scratch().join("ready");
+    let output = std::thread::scope(|scope| {
+        let program = scope.spawn(|| inside(&cluster, "d", line));
+        eventually("the program is there", Duration::from_secs(30), || ready.exists());
+        cluster.signal("io1", rustix::process::Signal::KILL);
+        std::fs::remove_file(&ready).unwrap();
+        std::thread::sleep(Duration::from_secs(3));
+        cluster.up();
+        program.join().unwrap()
+    });
+    assert!(output.status.success() && text(&output).contains("fine"), "{}", text(&output));
+}
+
+#[test]
+fn a_listing_waits_for_a_hung_iod_once() {
+    let cluster = TestCluster::start(2);
+    let user = cluster.user();
+    let root = block_on(user.root()).unwrap();
+    let flags = OpenFlags::CREATE | OpenFlags::WRITE;
+    let open = |number: u32| {
+        let name = Target::below(root, format!("w{number}"));
+        let file = block_on(user.open_regular(name, flags, 0o644, Striping::default())).unwrap();
+        block_on(user.write_at(&file, 0, b"data", false)).unwrap();
+        file
+    };
+    let files: Vec<_> = (0..6).map(open).collect();
+    cluster.hang("io1");
+    let begun = Instant::now();
+    let output = inside(&cluster, "..", "ls -l /pvfs");
+    let took = begun.elapsed();
+    cluster.wake("io1");
+    assert_eq!(text(&output).matches("? w").count(), 6, "{}", text(&output));
+    assert!(took < Duration::from_millis(5500), "{took:?}");
+    files.into_iter().for_each(|file| block_on(user.close(file)).unwrap());
 }
