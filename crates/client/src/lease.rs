@@ -44,8 +44,8 @@ impl<R: Runtime> Leaseholder<R> {
         let filesystem = self.user.filesystem().clone();
         let runtime = filesystem.runtime();
         let sent = runtime.now();
-        let request =
-            Recalls { lease: self.lease, acknowledged: self.acknowledged, wait_ms: self.wait_ms };
+        let (lease, acknowledged, wait_ms) = (self.lease, self.acknowledged, self.wait_ms);
+        let request = Recalls { lease, acknowledged, wait_ms, ends: false };
         let timeout = Duration::from_millis(u64::from(self.wait_ms)) + ANSWER_TIME;
         let patience = Patience { timeout, insist: true };
         let caller = filesystem.caller();
@@ -78,6 +78,19 @@ impl<R: Runtime> Leaseholder<R> {
     pub fn lose(&mut self) {
         (self.lease, self.acknowledged, self.wait_ms) = (0, 0, 0);
         self.user.filesystem().cache().lose_lease();
+    }
+}
+
+impl<R: Runtime> User<R> {
+    /// Says that this client caches nothing any more, so that nobody waits for it, nor a manager that is started next.
+    pub async fn end_lease(&self) -> Result<()> {
+        self.filesystem().cache().lose_lease();
+        let request = Recalls { lease: 0, acknowledged: 0, wait_ms: 0, ends: true };
+        let patience = Patience { timeout: ANSWER_TIME, insist: false };
+        let filesystem = self.filesystem();
+        let (caller, manager) = (filesystem.caller(), filesystem.manager());
+        caller.call(manager, self.principal(), &request, patience).await?;
+        Ok(())
     }
 }
 

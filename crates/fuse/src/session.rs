@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use pvfs_client::credentials::Issuer;
+use pvfs_client::{User, block_on};
 use pvfs_net::blocking::Blocking;
 
 use crate::device::{Access, attach, detach};
@@ -15,7 +16,7 @@ use crate::filesystem::KernelFilesystem;
 use crate::heartbeat;
 use crate::mounted::Mounted;
 use crate::notices::Notices;
-use crate::options::MountOptions;
+use crate::options::{Cache, MountOptions};
 use crate::queue::{Filesystem, Queue};
 use crate::table;
 
@@ -23,6 +24,8 @@ use crate::table;
 pub struct Session {
     directory: PathBuf,
     serving: JoinHandle<io::Result<()>>,
+    /// Who ends the lease on what is cached when nobody uses the mount any more.
+    caching: Option<User<Blocking>>,
 }
 
 /// Why a directory cannot be mounted on, or unmounted.
@@ -96,7 +99,8 @@ pub fn mount(
     let served = KernelFilesystem(mounted.clone());
     let session = serve(served, directory, table::KIND, &options, checks, connect)?;
     mounted.keep_lease();
-    Ok(session)
+    let caching = (options.cache == Cache::Lease).then(|| mounted.identities.own_user().ok());
+    Ok(Session { caching: caching.flatten(), ..session })
 }
 
 /// Mounts any file system of this binding: what [`mount`] does, and in-memory ones for measuring.
@@ -123,7 +127,7 @@ pub(crate) fn serve(
     let serving = serving.spawn(move || queue.serve(threads));
     let serving = serving.map_err(refused)?;
     widen_readahead(&directory);
-    Ok(Session { directory, serving })
+    Ok(Session { directory, serving, caching: None })
 }
 
 /// Takes the mount off a directory, also one whose daemon is dead. Files in use stay usable until closed.
@@ -159,7 +163,12 @@ impl Session {
 
     /// Waits until it is unmounted and no file is in use any more.
     pub fn join(self) -> io::Result<()> {
-        self.serving.join().unwrap_or_else(|_| Err(io::Error::other("a serving thread panicked")))
+        let served = self.serving.join();
+        if let Some(user) = self.caching {
+            // If the manager is not there, it waits for the lease when it is.
+            let _ = block_on(user.end_lease());
+        }
+        served.unwrap_or_else(|_| Err(io::Error::other("a serving thread panicked")))
     }
 }
 

@@ -41,6 +41,15 @@ pub trait Disk: Send + Sync {
     /// The object, if it exists.
     fn find(&self, handle: Handle, waiting: Waiting) -> Result<Option<Arc<dyn Object>>, Errno>;
 
+    /// The like for who will only read it, which a store that has become read-only still allows.
+    fn find_to_read(
+        &self,
+        handle: Handle,
+        waiting: Waiting,
+    ) -> Result<Option<Arc<dyn Object>>, Errno> {
+        self.find(handle, waiting)
+    }
+
     /// The object, made if need be.
     fn create(&self, handle: Handle) -> Result<Arc<dyn Object>, Errno>;
 

@@ -118,9 +118,8 @@ impl Engine {
         waiting: Waiting,
     ) -> Result<(Data, u64), Errno> {
         let held = self.locks.share_on(handle, waiting)?;
-        let Some(object) = self.judge(handle, "open", self.disk.find(handle, waiting))? else {
-            return Ok((self.pool.take(0).into(), 0));
-        };
+        let found = self.judge(handle, "open", self.disk.find_to_read(handle, waiting))?;
+        let Some(object) = found else { return Ok((self.pool.take(0).into(), 0)) };
         let local_size = self.judge(handle, "stat", object.local_size())?;
         let bytes = plan.readable_bytes(local_size) as usize;
         if let Some(view) = view(&*object, plan, bytes, waiting) {
@@ -165,8 +164,11 @@ impl Engine {
         let loans = self.loans.as_ref().ok_or(Errno::EOPNOTSUPP)?;
         // Alone: who looks at an object goes by whether others write it.
         let _alone = self.locks.exclude(handle, Waiting::Allowed)?;
-        let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
-        let object = found.ok_or(Errno::ENOENT)?.lend(purpose)?;
+        let found = match purpose {
+            LoanFor::Reading => self.disk.find_to_read(handle, Waiting::Allowed),
+            LoanFor::Writing => self.disk.find(handle, Waiting::Allowed),
+        };
+        let object = self.judge(handle, "open", found)?.ok_or(Errno::ENOENT)?.lend(purpose)?;
         let words = loans.words().try_clone_to_owned().map_err(|_| Errno::ENFILE)?;
         let terms = loans.lend(handle, purpose);
         self.figures.loans.one();
@@ -252,7 +254,8 @@ impl Engine {
         hole: bool,
     ) -> Result<(Option<u64>, u64), Errno> {
         let _shared = self.locks.share(handle, Waiting::Allowed)?;
-        let found = self.judge(handle, "open", self.disk.find(handle, Waiting::Allowed))?;
+        let found = self.disk.find_to_read(handle, Waiting::Allowed);
+        let found = self.judge(handle, "open", found)?;
         let Some(object) = found else { return Ok((hole.then_some(local), 0)) };
         let local_size = self.judge(handle, "stat", object.local_size())?;
         let found = if hole { object.next_hole(local) } else { object.next_data(local) };
@@ -272,7 +275,7 @@ impl Engine {
         let _both = self.locks.exclude_and_share(target, source);
         client.check_present()?;
         self.written.store(true, SeqCst);
-        let found = self.judge(source, "open", self.disk.find(source, Waiting::Allowed))?;
+        let found = self.judge(source, "open", self.disk.find_to_read(source, Waiting::Allowed))?;
         let there = match &found {
             Some(object) => self.judge(source, "stat", object.local_size())?,
             None => 0,
@@ -452,7 +455,8 @@ impl Engine {
             Errno::ENOSPC | Errno::EDQUOT => self.figures.disk_full.one(),
             Errno::EFBIG | Errno::ESTALE => {}
             Errno::EROFS => self.health.make_read_only(format!(
-                "the file system of the store is read-only (on {action} of {what}); see dmesg"
+                "the file system of the store is read-only (on {action} of {what}); see dmesg, and \
+                 `pvfs resume` once it can be written again"
             )),
             _ => {
                 self.figures.disk_errors.one();

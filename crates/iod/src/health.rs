@@ -18,6 +18,7 @@ pub struct Health {
 #[derive(Default)]
 struct Troubles {
     stopped: Option<String>,
+    configured: Option<String>,
     read_only: Option<String>,
     degraded: Option<String>,
 }
@@ -36,7 +37,8 @@ impl Health {
     /// Why the state is what it is.
     pub fn reason(&self) -> String {
         let troubles = self.lock();
-        let reasons = [&troubles.stopped, &troubles.read_only, &troubles.degraded];
+        let Troubles { stopped, configured, read_only, degraded } = &*troubles;
+        let reasons = [stopped, configured, read_only, degraded];
         reasons.into_iter().flatten().next().cloned().unwrap_or_default()
     }
 
@@ -45,7 +47,12 @@ impl Health {
         self.change(|troubles| note(&mut troubles.degraded, reason.into()));
     }
 
-    /// Nothing can be written. The first reason stays.
+    /// Nothing is to be written, for as long as the daemon runs.
+    pub fn keep_read_only(&self, reason: impl Into<String>) {
+        self.change(|troubles| note(&mut troubles.configured, reason.into()));
+    }
+
+    /// Nothing can be written. The first reason stays until the daemon is told to resume.
     pub fn make_read_only(&self, reason: impl Into<String>) {
         self.change(|troubles| note(&mut troubles.read_only, reason.into()));
     }
@@ -55,9 +62,9 @@ impl Health {
         self.change(|troubles| note(&mut troubles.stopped, reason.into()));
     }
 
-    /// Serves again, as well as it did before it was stopped.
+    /// Serves again, as well as it did before it was stopped; whether the store can be written is tried anew.
     pub fn resume(&self) {
-        self.change(|troubles| troubles.stopped = None);
+        self.change(|troubles| (troubles.stopped, troubles.read_only) = (None, None));
     }
 
     fn change(&self, change: impl FnOnce(&mut Troubles)) {
@@ -75,7 +82,9 @@ impl Troubles {
     fn worst(&self) -> DaemonState {
         match self {
             Self { stopped: Some(_), .. } => DaemonState::Down,
-            Self { read_only: Some(_), .. } => DaemonState::ReadOnly,
+            Self { configured: Some(_), .. } | Self { read_only: Some(_), .. } => {
+                DaemonState::ReadOnly
+            }
             Self { degraded: Some(_), .. } => DaemonState::Degraded,
             _ => DaemonState::Ok,
         }
@@ -102,7 +111,14 @@ mod tests {
         health.stop("estop");
         assert_eq!((health.state(), health.reason()), (DaemonState::Down, "estop".into()));
         health.resume();
-        assert_eq!((health.state(), health.reason()), (DaemonState::ReadOnly, "remounted".into()));
+        assert_eq!(
+            (health.state(), health.reason()),
+            (DaemonState::Degraded, "sync failed".into())
+        );
+        health.keep_read_only("so configured");
+        health.resume();
+        let configured = (DaemonState::ReadOnly, "so configured".into());
+        assert_eq!((health.state(), health.reason()), configured);
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Shared {
     pub fn new(config: Config, disk: Arc<dyn Disk>, ring: KeyRing, pool: Pool) -> Arc<Self> {
         let (figures, health) = (Arc::<Figures>::default(), Arc::<Health>::default());
         if config.read_only {
-            health.make_read_only("read-only by configuration");
+            health.keep_read_only("read-only by configuration");
         }
         let number = getrandom::u64().unwrap_or_else(|_| u64::from(std::process::id()));
         let engine = Engine::new(disk, pool, Arc::clone(&figures), Arc::clone(&health), number);

@@ -218,7 +218,11 @@ impl Manager {
         match kind {
             // The network believes; the manager only passes it on.
             OrderKind::Deny => {}
-            OrderKind::Stop => self.orders.set_mode(Mode::Stopping),
+            OrderKind::Stop => {
+                self.orders.set_mode(Mode::Stopping);
+                // What ended just now is noted, so that the next manager waits for nobody who is gone.
+                self.submit([Work::Clock]);
+            }
             OrderKind::Estop => {
                 self.orders.set_mode(Mode::Stopped);
                 self.drop_everything();

@@ -157,10 +157,26 @@ impl Disk for LocalDisk {
         if let Some(object) = self.cached(handle) {
             return Ok(Some(object));
         }
-        match self.open_with(|| self.store.open_existing(handle, waiting)) {
+        match self.open_with(|| self.store.open_existing(handle, FILE, waiting)) {
             Ok(file) => Ok(Some(self.keep(handle, file))),
             Err(rustix::io::Errno::NOENT) => Ok(None),
             Err(error) => Err(errno(error)),
+        }
+    }
+
+    fn find_to_read(
+        &self,
+        handle: Handle,
+        waiting: Waiting,
+    ) -> Result<Option<Arc<dyn Object>>, Errno> {
+        match self.find(handle, waiting) {
+            Err(Errno::EROFS) => {
+                let open = || self.store.open_existing(handle, FILE_TO_READ, waiting);
+                let file = self.open_with(open).map_err(errno)?;
+                // It is not kept: once the store can be written again, writers open it anew.
+                Ok(Some(Arc::new(LocalObject::new(Arc::clone(&self.store), handle, file))))
+            }
+            found => Ok(found?),
         }
     }
 
@@ -274,12 +290,17 @@ impl Store {
         })
     }
 
-    fn open_existing(&self, handle: Handle, waiting: Waiting) -> rustix::io::Result<OwnedFd> {
+    fn open_existing(
+        &self,
+        handle: Handle,
+        how: OFlags,
+        waiting: Waiting,
+    ) -> rustix::io::Result<OwnedFd> {
         use rustix::io::Errno as Refusal;
         let (path, mode, cached) = (path(handle), Mode::empty(), ResolveFlags::CACHED);
         match waiting {
-            Waiting::Allowed => sys::openat(&self.directory, path, FILE, mode),
-            Waiting::Never => match sys::openat2(&self.directory, path, FILE, mode, cached) {
+            Waiting::Allowed => sys::openat(&self.directory, path, how, mode),
+            Waiting::Never => match sys::openat2(&self.directory, path, how, mode, cached) {
                 // Older kernels and sandboxes do not have it: whoever may wait opens it.
                 Err(Refusal::NOSYS | Refusal::PERM | Refusal::INVAL) => Err(Refusal::AGAIN),
                 outcome => outcome,
@@ -713,6 +734,8 @@ fn descriptors_max() -> usize {
 }
 
 const FILE: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+
+const FILE_TO_READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// Of a size: larger than any file.
 const UNKNOWN: u64 = u64::MAX;

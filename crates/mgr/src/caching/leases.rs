@@ -254,13 +254,18 @@ impl<A, P> Leases<A, P> {
         now_ns: u64,
         due: &mut Due<A, P>,
     ) -> Polled<P> {
+        if request.ends {
+            self.drop_client(client, due);
+            due.ended.push(client);
+            due.polls.push((ticket, Recalled::of_no_lease()));
+            return Polled::Taken;
+        }
         if request.lease == 0 {
             return Polled::Begins(ticket);
         }
         let known = self.clients.get_mut(&client).filter(|known| known.lease == request.lease);
         let Some(known) = known else {
-            let lost = Recalled { lease: 0, number: 0, lease_ms: 0, recalls: Vec::new() };
-            due.polls.push((ticket, lost));
+            due.polls.push((ticket, Recalled::of_no_lease()));
             return Polled::Taken;
         };
         if let Some(older) = known.poll.take() {
@@ -402,8 +407,7 @@ impl<A, P> Leases<A, P> {
             self.satisfy(hold, (client, number), due);
         }
         if let Some(poll) = known.poll.take() {
-            let lost = Recalled { lease: 0, number: 0, lease_ms: 0, recalls: Vec::new() };
-            due.polls.push((poll.ticket, lost));
+            due.polls.push((poll.ticket, Recalled::of_no_lease()));
         }
     }
 

@@ -35,7 +35,7 @@ impl World {
 
     fn poll(&mut self, client: u64, lease: u64, acknowledged: u64) {
         let mut due = Due::default();
-        let request = Recalls { lease, acknowledged, wait_ms: 1000 };
+        let request = Recalls { lease, acknowledged, wait_ms: 1000, ends: false };
         self.leases.poll(client, &request, client, self.now_ns, &mut due);
         self.note(due);
     }

@@ -63,7 +63,7 @@ impl Manager {
             (_, Ok(poll)) => Ok(poll),
         };
         let poll = match poll {
-            Ok(poll) if poll.lease == 0 => return Some(request),
+            Ok(poll) if poll.lease == 0 && !poll.ends => return Some(request),
             Ok(poll) => poll,
             Err(status) => {
                 request.ticket.reply(Response::failed(status));
@@ -73,8 +73,8 @@ impl Manager {
         let (client, now_ns) = (request.peer.client, self.clock.monotonic_ns());
         let mut due = Due::default();
         let polled = self.caches().poll(client, &poll, request.ticket, now_ns, &mut due);
-        debug_assert!(matches!(polled, Polled::Taken), "its lease has a number");
-        give(due);
+        debug_assert!(matches!(polled, Polled::Taken), "it begins none");
+        self.give(due);
         None
     }
 
@@ -86,6 +86,11 @@ impl Manager {
             caches.look_at_the_clock(self.clock.monotonic_ns(), &mut due);
         }
         drop(caches);
+        self.give(due);
+    }
+
+    /// Answers what is due, and has the writer note whose leases are over.
+    fn give(&self, mut due: Due<(Ticket, Response), Ticket>) {
         let ended = std::mem::take(&mut due.ended);
         self.uncached.lock().unwrap_or_else(PoisonError::into_inner).extend(ended);
         give(due);

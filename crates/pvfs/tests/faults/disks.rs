@@ -91,6 +91,32 @@ fn a_writer_is_told_how_much_fitted_or_that_nothing_did() {
 }
 
 #[test]
+fn a_store_that_is_read_only_is_read_and_written_again_after_resume() {
+    if !is_root() {
+        return;
+    }
+    let cluster = Setup::of(1).prepare();
+    let store = cluster.root().join("io0");
+    mount_small(&store, 24);
+    cluster.up();
+    let remount = |how: &str| {
+        let line = format!("mount -o remount,{how} {}", store.display());
+        cluster.shell(&line).succeeds();
+    };
+    cluster.shell("head -c 3M /dev/urandom > data && pvfs cp data pvfs:/old").succeeds();
+    cluster.shell("pvfs down $ROOT").succeeds();
+    remount("ro");
+    cluster.up();
+    cluster.shell("pvfs cat pvfs:/old | cmp - data").succeeds();
+    cluster.shell("pvfs cp data pvfs:/new").fails(1).says("ead-only");
+    cluster.shell("pvfs status").ends_with(3).prints("pvfs resume");
+    cluster.shell("pvfs cat pvfs:/old | cmp - data").succeeds();
+    remount("rw");
+    cluster.shell("pvfs resume && pvfs status").succeeds().prints("OK");
+    cluster.shell("pvfs cp -f data pvfs:/new && pvfs cat pvfs:/new | cmp - data").succeeds();
+}
+
+#[test]
 fn daemons_whose_log_finds_no_room_go_on() {
     if !is_root() {
         return;

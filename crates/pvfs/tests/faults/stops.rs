@@ -10,7 +10,7 @@ use pvfs_config::Cluster;
 use pvfs_wire::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{PVFS, TestCluster, eventually, pattern};
+use crate::support::{PVFS, TestCluster, can_mount, eventually, pattern};
 use crate::writer::{FinishOnDrop, Progress, open, overwrite, verify_overwritten};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -239,4 +239,18 @@ fn a_reader_of_large_replies() {
         // Fails now and then: its daemon is made to end.
         let _ = block_on(connected.user.read_at(&file, step << 22, &mut buffer));
     }
+}
+
+/// The mount had a lease on what it cached; it ended that with itself.
+#[test]
+fn after_an_orderly_stop_nobody_is_waited_for() {
+    if !can_mount() {
+        return;
+    }
+    let cluster = TestCluster::start(1);
+    cluster.mount("mnt");
+    cluster.shell("mkdir $MNT/d && ls -l $MNT && stat $MNT/d/none || true").succeeds();
+    cluster.shell("pvfs umount $MNT && pvfs down $ROOT").succeeds();
+    cluster.up();
+    cluster.shell("pvfs mkdir pvfs:/d/e").succeeds().within(Duration::from_secs(2));
 }

@@ -43,6 +43,8 @@ record! {
         pub acknowledged: u64,
         /// How long the manager may hold the request back until there is something to say.
         pub wait_ms: u32,
+        /// Nothing is cached any more, nor will be: this ends the client's lease, whatever its number.
+        pub ends: bool,
     }
 }
 
@@ -58,5 +60,12 @@ record! {
         pub lease_ms: u32,
         /// What to drop, the oldest first.
         pub recalls: Vec<Recall>,
+    }
+}
+
+impl Recalled {
+    /// There is no lease any more.
+    pub fn of_no_lease() -> Self {
+        Self { lease: 0, number: 0, lease_ms: 0, recalls: Vec::new() }
     }
 }

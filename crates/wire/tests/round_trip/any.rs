@@ -281,7 +281,7 @@ records! {
     LockTest { conflict }
     HeldLock { kind, start, end, pid }
     Recall { kind, object, name }
-    Recalls { lease, acknowledged, wait_ms }
+    Recalls { lease, acknowledged, wait_ms, ends }
     Recalled { lease, number, lease_ms, recalls }
     Access { number, token }
     Read { access, slot, regions }

@@ -11,13 +11,13 @@ struct Cacher {
 }
 
 fn poll(lease: u64, acknowledged: u64) -> Message {
-    message(&Recalls { lease, acknowledged, wait_ms: 1000 }, 0, 0)
+    message(&Recalls { lease, acknowledged, wait_ms: 1000, ends: false }, 0, 0)
 }
 
 impl Cacher {
     fn new(world: &World, client: u64) -> Self {
         let caller = world.client(client);
-        let begun = Recalls { lease: 0, acknowledged: 0, wait_ms: 0 };
+        let begun = Recalls { lease: 0, acknowledged: 0, wait_ms: 0, ends: false };
         let begun = world.call(&caller, 0, &begun).unwrap();
         assert_eq!((begun.lease_ms, begun.recalls.len()), (5000, 0));
         let poll = poll(begun.lease, 0);
@@ -177,6 +177,22 @@ fn a_restarted_manager_waits_for_those_who_cached() {
     assert!(world.contents().iter().any(|(key, _)| key[0] == crate::keys::CACHING));
     world.pass_and_tick(6.0);
     assert!(world.contents().iter().all(|(key, _)| key[0] != crate::keys::CACHING));
+}
+
+#[test]
+fn nobody_waits_for_a_client_that_said_it_caches_nothing_any_more() {
+    let world = World::new();
+    let cacher = Cacher::new(&world, 1);
+    assert!(cacher.caches(&world, "a"));
+    let ends = Recalls { lease: 0, acknowledged: 0, wait_ms: 0, ends: true };
+    assert_eq!(world.call(&cacher.caller, 0, &ends).unwrap().lease, 0);
+    assert_eq!(cacher.told(&world).expect("its poll is answered").lease, 0);
+    world.manager.order(OrderKind::Stop);
+    let world = world.restarted();
+    let other = world.client(2);
+    let mkdir = message(&world.mkdir("a"), 0, 1);
+    world.send(&[(&other, &mkdir)]);
+    assert_eq!(world.status_of(&other, &mkdir), Some(OK));
 }
 
 #[test]
