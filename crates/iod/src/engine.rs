@@ -44,6 +44,8 @@ pub struct Engine {
     written: AtomicBool,
     /// What processes of this node may read and write by themselves; absent where memory cannot be shared.
     loans: Option<Loans>,
+    /// That the disk is full was said since the last commit began.
+    full_said: AtomicBool,
     figures: Arc<Figures>,
     health: Arc<Health>,
 }
@@ -99,6 +101,7 @@ impl Engine {
             losses: Losses::default(),
             removed: Mutex::new(Recent::new(REMOVED_MAX)),
             written: AtomicBool::new(false),
+            full_said: AtomicBool::new(false),
             loans: Loans::new(number).ok(),
             figures,
             health,
@@ -331,6 +334,7 @@ impl Engine {
 
     /// Brings everything to stable storage, if there is anything.
     pub fn commit(&self) -> Result<(), Errno> {
+        self.full_said.store(false, SeqCst);
         // What is written by loan is not heard of, so that there may always be something, and once more after the end.
         let is_lent = self.disk.others_may_write_some();
         if !self.written.swap(is_lent, SeqCst) && !is_lent {
@@ -452,7 +456,12 @@ impl Engine {
 
     fn note(&self, action: &str, what: &str, error: Errno) {
         match error {
-            Errno::ENOSPC | Errno::EDQUOT => self.figures.disk_full.one(),
+            Errno::ENOSPC | Errno::EDQUOT => {
+                self.figures.disk_full.one();
+                if !self.full_said.swap(true, SeqCst) {
+                    tracing::warn!("the disk of the store is full (on {action} of {what})");
+                }
+            }
             Errno::EFBIG | Errno::ESTALE => {}
             Errno::EROFS => self.health.make_read_only(format!(
                 "the file system of the store is read-only (on {action} of {what}); see dmesg, and \

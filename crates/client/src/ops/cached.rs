@@ -1,6 +1,7 @@
 //! Names and attributes from the cache, and from the manager when it has none. Nobody's permissions are
 //! checked when nobody is asked: these are for those who check them by what they are told, as the kernel does.
 
+use pvfs_net::call::Patience;
 use pvfs_net::runtime::{Instant, Runtime};
 use pvfs_wire::attr::{Attr, Placement};
 use pvfs_wire::ops::{Listing, Readdir, Stat, Stated, Target};
@@ -64,6 +65,22 @@ impl<R: Runtime> User<R> {
     /// The attributes of an object as the manager knows them, where to ask for the size if it does not, and
     /// until when they hold.
     pub async fn attributes(&self, handle: Handle) -> Result<(Attr, Option<Placement>, Instant)> {
+        self.attributes_within(handle, self.filesystem.metadata_patience()).await
+    }
+
+    /// The like for who does without when the manager does not answer soon.
+    pub async fn attributes_soon(
+        &self,
+        handle: Handle,
+    ) -> Result<(Attr, Option<Placement>, Instant)> {
+        self.attributes_within(handle, self.filesystem.status_patience()).await
+    }
+
+    async fn attributes_within(
+        &self,
+        handle: Handle,
+        patience: Patience,
+    ) -> Result<(Attr, Option<Placement>, Instant)> {
         let cache = self.filesystem.cache();
         let now = self.filesystem.runtime().now();
         if let Some((attr, until)) = cache.attributes(handle.object, now) {
@@ -71,7 +88,8 @@ impl<R: Runtime> User<R> {
         }
         let mark = cache.mark(now);
         let request = Stat { target: Target::object(handle), follow: false, placement: false };
-        let told = self.filesystem.ask_told(&self.principal, &request).await?;
+        let (caller, manager) = (self.filesystem.caller(), self.filesystem.manager());
+        let told = caller.call_told(manager, &self.principal, &request, patience).await?;
         let Stated { attr, placement } = told.outcome?;
         Ok((attr, placement, cache.keep_attributes(mark, &attr, told.leased_ms)))
     }

@@ -3,6 +3,7 @@
 use pvfs_client::Result;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Attr;
+use pvfs_wire::handle::ROOT_OBJECT;
 use pvfs_wire::ops::{AccessBits, FilesystemStat, SetAttr, SetTime, StoreStat};
 
 use crate::identity::Requester;
@@ -28,6 +29,9 @@ impl Mounted {
     pub fn getattr(&self, requester: Requester, node: u64) -> Result<Attr> {
         if let Some(told) = self.recent.take(requester.pid, node) {
             return Ok(told);
+        }
+        if node == ROOT_OBJECT {
+            return self.stat_root(requester);
         }
         match self.stat(requester, &self.object(node)?) {
             Err(error) if error.errno() == Errno::ESTALE => {

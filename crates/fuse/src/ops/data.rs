@@ -10,6 +10,7 @@ use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, Time};
 use pvfs_wire::ops::Target;
 
+use crate::attributes::is_silence;
 use crate::handles::OpenEntry;
 use crate::identity::Requester;
 use crate::mounted::{Mounted, wait};
@@ -52,6 +53,7 @@ impl Mounted {
         let mut buffer = self.buffers.take(bytes as usize);
         let read = entry.user.read_at(&entry.file, transfer.offset, &mut buffer);
         let got = wait(transfer.requester.pid, read).inspect_err(|error| {
+            say_failed("reading", entry.node, error);
             if matches!(error, Error::Call(CallError::Timeout { .. })) {
                 entry.note_unanswered(range, error);
             }
@@ -79,7 +81,8 @@ impl Mounted {
             let end = transfer.offset + data.len() as u64;
             entry.file.abandoned_write(end, Time::from_nanos(0));
         }
-        if written.is_err() {
+        if let Err(error) = &written {
+            say_failed("writing", entry.node, error);
             // Some of it may have arrived, or may yet.
             self.nodes.doubt_pages(entry.node);
         }
@@ -91,7 +94,8 @@ impl Mounted {
     /// fsync(2)
     pub fn fsync(&self, requester: Requester, number: FileHandle) -> Result<()> {
         let entry = self.files.get(number)?;
-        wait(requester.pid, entry.user.sync(&entry.file))
+        let synced = wait(requester.pid, entry.user.sync(&entry.file));
+        synced.inspect_err(|error| say_failed("syncing", entry.node, error))
     }
 
     /// fsync(2) of a directory
@@ -130,6 +134,13 @@ impl Mounted {
         let mode = Some(without_privileges(attr.mode));
         let changes = super::Changes { mode, ..Default::default() };
         self.setattr(owner, entry.node, changes).map(|_| ())
+    }
+}
+
+/// The program is told EIO; who looks for the reason looks here.
+fn say_failed(action: &str, node: u64, error: &Error) {
+    if is_silence(error) || error.errno() == Errno::EIO {
+        tracing::warn!("{action} object {node} failed: {error}");
     }
 }
 

@@ -49,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) syncer: Syncer,
     pub(crate) checkpoints: Checkpoints,
     space_low: AtomicBool,
+    /// Whether it was said that nothing can be done about that.
+    space_low_said: AtomicBool,
     /// Beside the writer, which may be waiting for a checkpoint while somebody asks for the status.
     log_bytes: AtomicU64,
     writer: Mutex<Writer>,
@@ -205,6 +207,7 @@ impl Core {
             syncer,
             checkpoints: Checkpoints::default(),
             space_low: AtomicBool::new(false),
+            space_low_said: AtomicBool::new(false),
             log_bytes: AtomicU64::new(0),
             writer: Mutex::new(writer),
         })
@@ -273,7 +276,9 @@ impl Core {
         if under_way || !self.space_low.load(Ordering::Relaxed) {
             return;
         }
-        if let Err(error) = self.rotate(&mut self.lock_writer()) {
+        let begun = self.rotate(&mut self.lock_writer());
+        let was_said = self.space_low_said.swap(begun.is_err(), Ordering::Relaxed);
+        if let (Err(error), false) = (begun, was_said) {
             tracing::warn!("no checkpoint could begin though space is low: {error}");
         }
     }
