@@ -10,7 +10,7 @@ use crate::connected::{Connections, Inner, for_each};
 /// Remove files and directories
 ///
 /// Names are gone when it returns; the space comes back in the background. Files that are open stay
-/// readable until they are closed.
+/// readable until they are closed. The root, `.` and `..` are refused, as by rm(1).
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -37,6 +37,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let connections = Connections::new(context);
     for_each(context, &args.paths, |path| {
         let place = connections.inside(path)?;
+        refuse_nameless(path, &place)?;
         match block_on(place.user().stat_lite(place.target()?, false)) {
             Err(error) if error.errno() == Errno::ENOENT && args.force => Ok(()),
             stated => {
@@ -45,6 +46,18 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             }
         }
     })
+}
+
+/// The root has no name that could be removed, and `.` and `..` are not the name of what they mean: removing
+/// what is in it first and failing then would be the worst of both.
+fn refuse_nameless(operand: &str, place: &Inner) -> Result<(), Failure> {
+    let last = operand.trim_end_matches('/').rsplit(['/', ':']).next();
+    let reason = match last {
+        _ if place.name().is_empty() => "it is the root of the file system",
+        Some("." | "..") => "name it without . or .. at the end",
+        _ => return Ok(()),
+    };
+    Err(Failure::new(Exit::Usage, format!("refusing to remove {operand}: {reason}")))
 }
 
 /// Removes a file, or a directory with whatever is in it if `recursive`.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::TestCluster;
+use crate::support::{TestCluster, can_mount};
 
 fn with_data() -> TestCluster {
     let cluster = TestCluster::start(4);
@@ -100,6 +100,34 @@ fn mv_mkdir_and_rm_change_names() {
     cluster.shell("pvfs rm pvfs:/a").fails(1).in_one_sentence().says("-r");
     cluster.shell("pvfs rm -r pvfs:/a pvfs:/private && pvfs rm -f pvfs:/absent").succeeds();
     assert_eq!(cluster.shell("pvfs ls").succeeds().lines(), [""; 0]);
+}
+
+#[test]
+fn rm_refuses_the_root_and_names_that_end_in_dots_before_anything_is_touched() {
+    let cluster = with_data();
+    cluster.shell("pvfs cp -r dir pvfs:/ && pvfs cp small pvfs:/x").succeeds();
+    let root =
+        ["pvfs:/", "pvfs:", "pvfs://", "/", ".", "pvfs:/dir/..", "pvfs:/.", "pvfs:/dir/sub/../.."];
+    for operand in root {
+        let refused = cluster.shell(&format!("pvfs rm -rf {operand}")).fails(2).in_one_sentence();
+        refused.says("it is the root of the file system");
+    }
+    for operand in ["pvfs:/dir/.", "pvfs:/dir/sub/..", "pvfs:/dir/./"] {
+        cluster
+            .shell(&format!("pvfs rm -r {operand}"))
+            .fails(2)
+            .in_one_sentence()
+            .says("without .");
+    }
+    cluster.shell("pvfs cat pvfs:/dir/a pvfs:/x").succeeds().prints("hello\nhello\n");
+    cluster.shell("pvfs rm -r pvfs:/ pvfs:/x").fails(3).in_one_sentence();
+    assert_eq!(cluster.shell("pvfs ls").succeeds().lines(), ["dir"]);
+    if can_mount() {
+        cluster.mount("mnt");
+        cluster.shell("cd $MNT && pvfs rm -r .").fails(2).in_one_sentence();
+        cluster.shell("cd $MNT/dir && pvfs rm -r .. $MNT").fails(2);
+        cluster.shell("cat $MNT/dir/a").succeeds();
+    }
 }
 
 #[test]
