@@ -11,6 +11,7 @@ pub mod connected;
 pub mod copying;
 pub mod daemon;
 pub mod local;
+pub mod mounted;
 pub mod mounting;
 pub mod order;
 pub mod show;

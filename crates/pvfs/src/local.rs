@@ -8,7 +8,7 @@
 //!             mnt/                           the mount, where there is one
 //! ```
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
@@ -17,8 +17,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pvfs_config::{
-    ByteSize, Cluster, ClusterKey, Recipe, UNIX_PATH_BYTES_MAX, id_of, named, random_uuid,
+    ByteSize, Cluster, ClusterKey, Recipe, Server, UNIX_PATH_BYTES_MAX, id_of, named, random_uuid,
 };
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::cli::exit::{Exit, Failure};
@@ -45,6 +46,17 @@ pub enum Started {
     Now(Child),
     /// It ran already. It may be about to end: a killed process needs a moment.
     Before,
+}
+
+/// How a process that was to end went.
+#[derive(Debug, Eq, PartialEq)]
+pub enum Ended {
+    /// By itself; or it did not run.
+    ByItself,
+    /// Not in time, and so it was killed.
+    Killed,
+    /// Not at all: it belongs to another user.
+    Forbidden(Pid),
 }
 
 /// What a new file system is to be like.
@@ -208,20 +220,27 @@ impl LocalCluster {
         command.split(|byte| *byte == 0).any(|argument| argument == config)
     }
 
-    /// Asks a process to end and waits for it; after `patience` it is killed. Whether it ended by itself.
-    pub fn stop(&self, process: &LocalProcess, signal: Signal, patience: Duration) -> bool {
-        let Some(pid) = self.pid(process) else { return true };
-        let _ = kill_process(pid, signal);
-        let until = Instant::now() + patience;
-        while !is_gone(pid) {
-            if Instant::now() >= until {
-                let _ = kill_process(pid, Signal::KILL);
-                return false;
-            }
-            std::thread::sleep(LOOK_INTERVAL);
+    /// Asks a process to end and waits for it; after `patience` it is killed.
+    pub fn stop(&self, process: &LocalProcess, signal: Signal, patience: Duration) -> Ended {
+        let Some(pid) = self.pid(process) else { return Ended::ByItself };
+        if kill_process(pid, signal) == Err(Errno::PERM) {
+            return Ended::Forbidden(pid);
+        }
+        let in_time = is_gone_within(pid, patience);
+        if !in_time {
+            let _ = kill_process(pid, Signal::KILL);
+            is_gone_within(pid, KILL_TIME);
         }
         let _ = fs::remove_file(self.pid_file(process));
-        true
+        if in_time { Ended::ByItself } else { Ended::Killed }
+    }
+
+    /// The daemons that use their stores: each locks its own for as long as it lives, however it was started.
+    pub fn using_stores(cluster: &Cluster) -> Vec<&str> {
+        let locks = |server: &Server, file: &str| is_locked(&server.store.join(file));
+        let managers = cluster.managers.iter().filter(|server| locks(server, MANAGER_LOCK));
+        let iods = cluster.iods.iter().filter(|server| locks(server, IOD_LOCK));
+        managers.chain(iods).map(|server| server.name.as_str()).collect()
     }
 
     /// The last lines that a process logged.
@@ -242,8 +261,25 @@ impl LocalCluster {
 /// waited for still has its process id. The first thread may have ended before the others.
 fn is_gone(pid: Pid) -> bool {
     let alone = || stat_field(pid, 20).is_none_or(|threads| threads == "1");
-    test_kill_process(pid).is_err()
+    test_kill_process(pid) == Err(Errno::SRCH)
         || stat_field(pid, 3).is_none_or(|state| state == "Z" && alone())
+}
+
+fn is_gone_within(pid: Pid, patience: Duration) -> bool {
+    let until = Instant::now() + patience;
+    while !is_gone(pid) {
+        if Instant::now() >= until {
+            return false;
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+    true
+}
+
+/// Whether somebody else has locked a file. Whoever may not look is not told.
+fn is_locked(file: &Path) -> bool {
+    let file = File::open(file);
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// A process on its way out has no command line any more, but may hold its store's lock.
@@ -270,7 +306,8 @@ fn tail(path: &Path) -> io::Result<String> {
     Ok(lines[lines.len().saturating_sub(LAST_WORDS_LINES)..].join("\n"))
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+/// A path from the root on.
+pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map_err(|error| Failure::io("cannot find the working directory", &error))
 }
@@ -290,9 +327,15 @@ fn free_ports(first: u16, count: u32) -> Result<u16, Failure> {
         })
 }
 
+/// What daemons keep locked in their stores.
+const MANAGER_LOCK: &str = "lock";
+const IOD_LOCK: &str = "pvfs-iod";
+
 /// As in the kernel's include/linux/sched.h.
 const PF_EXITING: u32 = 4;
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// A killed process has much memory to give back at most.
+const KILL_TIME: Duration = Duration::from_secs(2);
 const LAST_WORDS_BYTES: u64 = 4096;
 const LAST_WORDS_LINES: usize = 8;
 const PORTS_TRIED_MAX: usize = 2000;

@@ -1,21 +1,23 @@
 //! `pvfs down`: stop what `pvfs up` started.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use pvfs_config::Cluster;
 use rustix::process::Signal;
 use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::place::mounts;
-use crate::local::{LocalCluster, LocalProcess};
+use crate::local::{Ended, LocalCluster, LocalProcess};
+use crate::mounted;
 
 /// Stop the file system that `pvfs up` started
 ///
 /// Unmounts it, lets the daemons finish what is under way (20 s at most) and waits for their end.
-/// The files stay where they are, for the next `pvfs up`.
+/// The files stay where they are, for the next `pvfs up`. Daemons that were started by hand are left
+/// alone and named, and so are those of another user (exit code 5); then nothing is deleted either.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -61,7 +63,8 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     context.report(&told, what)
 }
 
-/// Unmounts, then stops the manager and the iods. What does not end by itself in time is killed, and said.
+/// Unmounts, then stops the manager and the iods. What does not end by itself in time is killed, and said; what
+/// is not ours to stop is a failure.
 pub fn stop_all(local: &LocalCluster, args: &Args, context: &Context) -> Result<(), Failure> {
     let cluster = local.load()?;
     let (signal, patience) =
@@ -69,25 +72,43 @@ pub fn stop_all(local: &LocalCluster, args: &Args, context: &Context) -> Result<
     let mount = LocalProcess { role: "mount", name: "mount".into() };
     // The manager is the last to start and the first to stop: it purges from the iods.
     let daemons = LocalCluster::daemons(&cluster);
-    let processes = [mount].into_iter().chain(daemons.into_iter().rev());
-    let killed: Vec<String> = processes
-        .filter(|process| !local.stop(process, signal, patience) && !args.now)
-        .map(|process| process.name)
-        .collect();
-    for mount in mounts().iter().filter(|mount| Path::new(&mount.source) == local.config()) {
-        unmount_dead(&mount.directory);
+    let (mut killed, mut forbidden) = (Vec::new(), Vec::new());
+    for process in [mount].into_iter().chain(daemons.into_iter().rev()) {
+        match local.stop(&process, signal, patience) {
+            Ended::ByItself => {}
+            Ended::Killed => killed.push(process.name),
+            Ended::Forbidden(pid) => forbidden.push(format!("{} (process {pid})", process.name)),
+        }
     }
-    if killed.is_empty() {
-        return Ok(());
+    // The mount of a process that was killed is still in the tree, and fails everything.
+    for directory in mounted::directories(&cluster) {
+        let _ = mounted::take_away(&directory);
     }
-    let sentence = format!("{} did not end in time and had to be killed", killed.join(", "));
-    context.warn(&Failure::new(Exit::Partial, sentence));
-    Ok(())
+    if !killed.is_empty() {
+        let sentence = format!("{} did not end in time and had to be killed", killed.join(", "));
+        context.warn(&Failure::new(Exit::Partial, sentence));
+    }
+    refuse_running(&cluster, &forbidden)
 }
 
-/// The mount of a process that was killed is still in the tree, and fails everything.
-fn unmount_dead(directory: &Path) {
-    let _ = rustix::mount::unmount(directory, rustix::mount::UnmountFlags::DETACH);
+fn refuse_running(cluster: &Cluster, forbidden: &[String]) -> Result<(), Failure> {
+    if !forbidden.is_empty() {
+        let sentence = format!(
+            "cannot stop {}: permission denied; run pvfs down as the user who started the file system",
+            forbidden.join(", ")
+        );
+        return Err(Failure::new(Exit::Denied, sentence));
+    }
+    let running = LocalCluster::using_stores(cluster);
+    if running.is_empty() {
+        return Ok(());
+    }
+    let sentence = format!(
+        "still running, because they were started by hand: {}; end them with pvfs --config {} stop",
+        running.join(", "),
+        cluster.path.display()
+    );
+    Err(Failure::new(Exit::Failed, sentence))
 }
 
 /// A little more than daemons give themselves.

@@ -10,16 +10,17 @@ use serde::Serialize;
 
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
-use crate::cli::place::mounts;
 use crate::connected::Connected;
+use crate::mounted;
 use crate::order::word;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// Show the state of the file system and of every daemon
 ///
 /// OK, DEGRADED (an iod is down), READONLY or DOWN, then a line for each daemon: state, address,
 /// time since its start, space, requests under way. Answers within 3 s, whatever is down. The exit
-/// code is 0 for OK, 3 for DEGRADED and READONLY, 4 for DOWN.
+/// code is 0 for OK, 3 for DEGRADED and READONLY, 4 for DOWN; a mount of this machine whose process
+/// has ended is named, and makes it 3.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -45,6 +46,8 @@ struct Picture {
     config: String,
     /// Where this machine has it mounted.
     mount: Option<String>,
+    /// Where it has mounts whose processes have ended.
+    dead_mounts: Vec<String>,
     servers: Vec<Row>,
 }
 
@@ -72,7 +75,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let text = picture.text(context.verbose() > 0);
     context.report(&picture, text)?;
     match picture.state {
-        "OK" => Ok(()),
+        "OK" if picture.dead_mounts.is_empty() => Ok(()),
         "DOWN" => Err(Failure::told(Exit::Unreachable)),
         _ => Err(Failure::told(Exit::Partial)),
     }
@@ -90,14 +93,14 @@ fn look(connected: &Connected) -> Picture {
         .map(|(server, answer)| Row::new(server.name(), answer))
         .collect();
     let config = connected.cluster.path.display().to_string();
-    let ours = |source: &str| Path::new(source) == connected.cluster.path;
+    let mounts = mounted::directories(&connected.cluster).into_iter();
+    let (dead, live): (Vec<_>, Vec<_>) = mounts.partition(|directory| mounted::is_dead(directory));
+    let shown = |directory: &PathBuf| directory.display().to_string();
     Picture {
         filesystem: connected.cluster.filesystem().name.clone(),
         state: state_of_all(&rows),
-        mount: mounts()
-            .into_iter()
-            .find(|mount| ours(&mount.source))
-            .map(|mount| mount.directory.display().to_string()),
+        mount: live.first().map(shown),
+        dead_mounts: dead.iter().map(shown).collect(),
         config,
         servers: rows,
     }
@@ -145,6 +148,12 @@ impl Picture {
         let mut text = format!("{}: {}", self.filesystem, self.state);
         if let Some(mount) = &self.mount {
             text += &format!(", mounted on {mount}");
+        }
+        for dead in &self.dead_mounts {
+            text += &format!(
+                "\nthe mount on {dead} is dead, its process has ended: pvfs up makes its own anew; any other \
+                 pvfs umount {dead} takes away"
+            );
         }
         for row in &self.servers {
             let uptime = row

@@ -17,13 +17,15 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::place::mounts;
 use crate::connected::Connected;
 use crate::daemon::make_directory;
-use crate::local::{LocalCluster, LocalProcess, Started, Wishes};
+use crate::local::{LocalCluster, LocalProcess, Started, Wishes, absolute};
+use crate::mounted;
 
 /// Start a file system on this machine, and mount it
 ///
 /// One manager and several iods run in the background, with everything they need in one directory:
 /// the cluster file, the key, stores, logs. Started again in the same directory, the file system is
-/// as it was. Without root or FUSE it runs all the same, without the mount, and says so.
+/// as it was; a mount whose process died is made anew. Without root or FUSE it runs all the same,
+/// without the mount, and says so.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -145,9 +147,10 @@ fn mounted(
     args: &Args,
     context: &Context,
 ) -> Result<Option<PathBuf>, Failure> {
-    let directory = args.mount.clone().unwrap_or_else(|| local.mount_point());
-    if let Some(mount) = mounts().into_iter().find(|mount| mount.directory == directory) {
-        return Ok(Some(mount.directory));
+    let directory = args.mount.as_deref().map_or(Ok(local.mount_point()), absolute)?;
+    let is_mounted = || mounts().iter().any(|mount| mount.directory == directory);
+    if is_mounted() && !is_taken_away_if_dead(&directory, context)? {
+        return Ok(Some(directory));
     }
     if !Path::new("/dev/fuse").exists() {
         context.note("not mounted: this machine has no /dev/fuse; pvfs ls, cp and the others work");
@@ -159,7 +162,7 @@ fn mounted(
     let mut started = local.start(&process, &arguments)?;
     let until = Instant::now() + START_TIME;
     while Instant::now() < until && !local.has_ended(&process, &mut started) {
-        if mounts().iter().any(|mount| mount.directory == directory) {
+        if is_mounted() {
             return Ok(Some(directory));
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -167,6 +170,16 @@ fn mounted(
     let words = local.last_words(&process);
     context.note(format!("not mounted ({words}); pvfs ls, cp and the others work without it"));
     Ok(None)
+}
+
+/// A mount whose process was killed is worth nothing any more.
+fn is_taken_away_if_dead(directory: &Path, context: &Context) -> Result<bool, Failure> {
+    if !mounted::is_dead(directory) {
+        return Ok(false);
+    }
+    mounted::take_away(directory).map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+    context.note(format!("the mount on {} was dead and is made anew", directory.display()));
+    Ok(true)
 }
 
 fn report(

@@ -8,4 +8,5 @@ mod agent;
 mod documented;
 mod errors;
 mod files;
+mod local;
 mod striping;

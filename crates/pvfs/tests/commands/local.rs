@@ -1,0 +1,53 @@
+//! What `pvfs up`, `down` and `status` make of processes that are not as they left them.
+
+use rustix::process::Signal;
+
+use crate::support::setup::Setup;
+use crate::support::{TestCluster, can_mount, eventually, is_root};
+
+#[test]
+fn down_names_daemons_that_were_started_by_hand_and_deletes_nothing_below_them() {
+    let cluster = Setup::of(1).prepare();
+    for daemon in ["mgr", "iod"] {
+        let line = format!("pvfs {daemon} --format > {daemon}.log 2>&1 < /dev/null &");
+        cluster.shell(&line).succeeds();
+    }
+    cluster.shell("pvfs status --wait 20s").succeeds();
+    for line in ["pvfs down $ROOT", "pvfs down $ROOT --now --remove"] {
+        let refused = cluster.shell(line).fails(1).in_one_sentence();
+        refused.says("started by hand: mgr0, io0");
+    }
+    cluster.shell("pvfs status").succeeds().prints("OK");
+    cluster.shell("pvfs stop && pvfs down $ROOT --remove").succeeds().prints("deleted");
+    assert!(!cluster.root().exists());
+}
+
+#[test]
+fn down_stops_no_file_system_of_another_user() {
+    if !is_root() {
+        return;
+    }
+    let cluster = TestCluster::start(1);
+    let refused = cluster.shell_as_nobody("pvfs down $ROOT").fails(5).in_one_sentence();
+    refused.says("mgr0 (process ").says("io0 (process ");
+    cluster.shell_as_nobody("pvfs down $ROOT --now --remove").fails(5).in_one_sentence();
+    cluster.shell("pvfs status").succeeds().prints("OK");
+}
+
+#[test]
+fn a_mount_whose_process_was_killed_is_told_by_status_and_made_anew_by_up() {
+    if !can_mount() {
+        return;
+    }
+    let cluster = TestCluster::start_with(1, &[]);
+    cluster.shell("echo hello > $MNT/f && pvfs status").succeeds().prints("mounted on");
+    cluster.signal("mount", Signal::KILL);
+    eventually("the mount is dead", std::time::Duration::from_secs(10), || {
+        !cluster.shell("ls $MNT").is_success()
+    });
+    cluster.shell("pvfs status").ends_with(3).prints("fs/mnt is dead");
+    let told = cluster.shell("pvfs status --json").ends_with(3).json();
+    assert_eq!((told["mount"].is_null(), told["state"].as_str()), (true, Some("OK")), "{told}");
+    cluster.shell("pvfs up $ROOT && cat $MNT/f").succeeds().prints("hello");
+    cluster.shell("pvfs status").succeeds().prints("mounted on");
+}
