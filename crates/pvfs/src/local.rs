@@ -282,6 +282,11 @@ fn is_locked(file: &Path) -> bool {
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
+/// Whether a process was stopped by a signal, or by a debugger.
+pub fn is_stopped(pid: Pid) -> bool {
+    stat_field(pid, 3).is_some_and(|state| matches!(state.as_str(), "T" | "t"))
+}
+
 /// A process on its way out has no command line any more, but may hold its store's lock.
 fn is_exiting(pid: Pid) -> bool {
     let flags = stat_field(pid, 9).and_then(|flags| flags.parse::<u32>().ok());

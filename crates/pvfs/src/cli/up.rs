@@ -17,7 +17,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::place::mounts;
 use crate::connected::Connected;
 use crate::daemon::make_directory;
-use crate::local::{LocalCluster, LocalProcess, Started, Wishes, absolute};
+use crate::local::{LocalCluster, LocalProcess, Started, Wishes, absolute, is_stopped};
 use crate::mounted;
 
 /// Start a file system on this machine, and mount it
@@ -33,10 +33,10 @@ pub struct Args {
     /// [default: that of the cluster file which --config or PVFS_CONFIG names; else ./.pvfs]
     #[arg(value_hint = clap::ValueHint::DirPath)]
     pub directory: Option<PathBuf>,
-    /// Number of iods; must not change once files are there
-    #[arg(long, value_name = "COUNT", default_value_t = 4)]
+    /// Number of iods of a new file system; it never changes afterwards [default: 4]
+    #[arg(long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub iods: u32,
+    pub iods: Option<u32>,
     /// First TCP port to try; the daemons take the free ones from there
     #[arg(long, value_name = "PORT", default_value_t = 7000)]
     pub port: u16,
@@ -67,15 +67,35 @@ Examples:
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let local = LocalCluster::meant(args.directory.as_deref(), context.chosen_config())?;
     if !local.exists() {
-        local.create(&Wishes { iods: args.iods, port: args.port, ssize: args.ssize })?;
+        let iods = args.iods.unwrap_or(IODS);
+        local.create(&Wishes { iods, port: args.port, ssize: args.ssize })?;
     }
     let cluster = local.load()?;
+    refuse_other_iods(&local, &cluster, args.iods)?;
     // A manager that finds its iods silent complains of them until it looks again.
     start_all(&local, &cluster, "iod")?;
     start_all(&local, &cluster, "mgr")?;
     let mount = if args.no_mount { None } else { mounted(&local, args, context)? };
     report(&local, &cluster, mount.as_deref(), context)?;
     if args.foreground { stay(&local, args, context) } else { Ok(()) }
+}
+
+/// Files lie on the iods they were made on, so a file system keeps those it has.
+fn refuse_other_iods(
+    local: &LocalCluster,
+    cluster: &Cluster,
+    wished: Option<u32>,
+) -> Result<(), Failure> {
+    let iods = cluster.iods.len();
+    if wished.is_none_or(|wished| wished as usize == iods) {
+        return Ok(());
+    }
+    let sentence = format!(
+        "the file system in {} has {iods} iods, and their number cannot change; leave --iods out, or give \
+         another directory",
+        local.root().display()
+    );
+    Err(Failure::new(Exit::Usage, sentence))
 }
 
 /// Starts all daemons of a role at once, and waits until each of them answers.
@@ -128,7 +148,7 @@ fn wait_for(
         match (local.has_ended(process, &mut started), &started) {
             (true, Started::Before) => started = start(local, &connected.cluster, process)?,
             (true, Started::Now(_)) => return Err(not_started(local, process)),
-            (false, _) if Instant::now() > until => return Err(not_started(local, process)),
+            (false, _) if Instant::now() > until => return Err(silent(local, process)),
             (false, _) => std::thread::sleep(Duration::from_millis(20)),
         }
     }
@@ -139,6 +159,20 @@ fn not_started(local: &LocalCluster, process: &LocalProcess) -> Failure {
     let words = local.last_words(process);
     let sentence = format!("{} did not start; its log ends with:\n{words}", process.name);
     Failure::new(Exit::Failed, sentence)
+}
+
+/// It runs, so that its log says nothing of why it does not answer.
+fn silent(local: &LocalCluster, process: &LocalProcess) -> Failure {
+    let name = &process.name;
+    let Some(pid) = local.pid(process) else { return not_started(local, process) };
+    let advice = match is_stopped(pid) {
+        true => format!("it was stopped by a signal: kill -CONT {pid} lets it go on"),
+        false => "end it with pvfs down --now, then try again".into(),
+    };
+    let seconds = START_TIME.as_secs();
+    let sentence =
+        format!("{name} runs (process {pid}), but did not answer within {seconds} s; {advice}");
+    Failure::new(Exit::Unreachable, sentence)
 }
 
 /// Mounts it where that is possible here; says why where it is not, which is no failure.
@@ -212,6 +246,8 @@ fn stay(local: &LocalCluster, args: &Args, context: &Context) -> Result<(), Fail
     down::stop_all(local, &down, context)
 }
 
+/// Number of iods unless told otherwise.
+const IODS: u32 = 4;
 /// How long a daemon may take to answer for the first time.
 const START_TIME: Duration = Duration::from_secs(15);
 const PING_TIME: Duration = Duration::from_millis(500);

@@ -51,3 +51,23 @@ fn a_mount_whose_process_was_killed_is_told_by_status_and_made_anew_by_up() {
     cluster.shell("pvfs up $ROOT && cat $MNT/f").succeeds().prints("hello");
     cluster.shell("pvfs status").succeeds().prints("mounted on");
 }
+
+#[test]
+fn up_refuses_another_number_of_iods_than_there_are() {
+    let cluster = TestCluster::start(2);
+    let refused = cluster.shell("pvfs up $ROOT --no-mount --iods 3").fails(2).in_one_sentence();
+    refused.says("has 2 iods");
+    cluster.shell("pvfs up $ROOT --no-mount --iods 2").succeeds();
+    cluster.shell("pvfs up $ROOT --no-mount").succeeds().prints("2 iods");
+}
+
+#[test]
+fn up_says_which_process_runs_and_does_not_answer() {
+    let cluster = TestCluster::start(1);
+    cluster.hang("mgr0");
+    let told = cluster.shell("pvfs up $ROOT --no-mount").fails(4).in_one_sentence();
+    let pid = cluster.pid("mgr0");
+    told.says(&format!("mgr0 runs (process {pid})")).says(&format!("kill -CONT {pid}"));
+    cluster.wake("mgr0");
+    cluster.shell("pvfs up $ROOT --no-mount").succeeds();
+}
