@@ -65,6 +65,8 @@ pub struct About {
     pub gid: u32,
     /// Bytes.
     pub size: u64,
+    /// It takes less on disks than its size: only then it is worth asking where its holes are.
+    pub has_holes: bool,
     /// Last access, nanoseconds since the epoch.
     pub atime_ns: i64,
     /// Last change, nanoseconds since the epoch.
@@ -78,7 +80,7 @@ pub struct Outcome {
     pub files: u64,
     /// Files skipped because they were there.
     pub skipped: u64,
-    /// Their bytes.
+    /// Their bytes, holes left out.
     pub bytes: u64,
     /// How long it took.
     pub seconds: f64,
@@ -109,6 +111,11 @@ impl Progress {
     /// So many more bytes are copied.
     pub fn advance(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bar.inc(bytes);
+    }
+
+    /// So many bytes are a hole, and stay one.
+    pub fn pass_over(&self, bytes: u64) {
         self.bar.inc(bytes);
     }
 

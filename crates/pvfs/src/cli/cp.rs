@@ -15,8 +15,9 @@ use pvfs_config::ByteSize;
 /// Copy files in, out and within the file system
 ///
 /// Several files go at once, and big ones in several streams. New files are striped as their
-/// directory says, unless the flags say otherwise. On a terminal a bar shows the progress. With
-/// several sources, those that fail are named, the others are copied, and the exit code is 3.
+/// directory says, unless the flags say otherwise; holes stay holes. On a terminal a bar shows the
+/// progress. With several sources, those that fail are named, the others are copied, and the exit
+/// code is 3.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

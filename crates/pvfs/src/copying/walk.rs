@@ -230,6 +230,7 @@ fn about_attr(attr: &Attr) -> About {
         uid: attr.uid,
         gid: attr.gid,
         size: attr.size,
+        has_holes: attr.blocks() * 512 < attr.size,
         atime_ns: attr.atime.as_nanos(),
         mtime_ns: attr.mtime.as_nanos(),
     }
@@ -241,6 +242,7 @@ fn about_metadata(found: &fs::Metadata) -> About {
         uid: found.uid(),
         gid: found.gid(),
         size: found.len(),
+        has_holes: found.blocks() * 512 < found.len(),
         atime_ns: found.atime() * 1_000_000_000 + found.atime_nsec(),
         mtime_ns: found.mtime() * 1_000_000_000 + found.mtime_nsec(),
     }

@@ -40,6 +40,33 @@ fn cp_copies_in_out_and_within() {
 }
 
 #[test]
+fn cp_keeps_holes_in_every_direction() {
+    let cluster = TestCluster::start(4);
+    let disk_kib = |path: &str| -> u64 {
+        let shown = cluster.shell(&format!("du -sck {path} | tail -n1 | cut -f1")).succeeds();
+        shown.stdout.trim().parse().unwrap()
+    };
+    let quick = std::time::Duration::from_secs(20);
+    cluster.shell("truncate -s 1T hole && pvfs cp hole pvfs:/hole").succeeds().within(quick);
+    cluster.shell("pvfs cp pvfs:/hole pvfs:/hole2").succeeds().within(quick);
+    cluster.shell("pvfs cp pvfs:/hole2 back").succeeds().within(quick);
+    cluster.shell("test $(stat -c %s back) = $((1 << 40))").succeeds();
+    // Data at both ends of a strip, across streams, and none at the end of the file.
+    let write = |at: u64| {
+        format!("head -c 100K /dev/urandom | dd of=s bs=64K seek={at} conv=notrunc status=none")
+    };
+    let spread = [0, 20, 1023, 1100, 2000].map(write).join(";");
+    cluster.shell(&format!("truncate -s 200M s; truncate -s +3 s; {spread}")).succeeds();
+    cluster.shell("pvfs cp s pvfs:/s && pvfs cp pvfs:/s pvfs:/t && pvfs cp pvfs:/t u").succeeds();
+    cluster.shell("cmp s u && pvfs cat pvfs:/s | cmp - s").succeeds();
+    cluster.shell("diff <(pvfs sum s | cut -c1-64) <(pvfs sum pvfs:/t | cut -c1-64)").succeeds();
+    let told = cluster.shell("pvfs cp --json -f s pvfs:/t").succeeds().json();
+    assert!(told["bytes"].as_u64().unwrap() < 2 << 20, "{told}");
+    assert!(disk_kib("back u") < 4096);
+    assert!(disk_kib("$ROOT/io*") < 8192);
+}
+
+#[test]
 fn ls_lists_as_it_was_asked() {
     let cluster = with_data();
     cluster.shell("pvfs cp -r dir pvfs:/ && pvfs cp small pvfs:/.hidden").succeeds();
