@@ -61,7 +61,8 @@ use std::process::ExitCode;
 /// file system on this machine; `pvfs genconfig` describes one on a cluster.
 ///
 /// Paths in the file system are written pvfs:/dir/file; a path below a mount works as it is. Sizes
-/// are bytes, or have K, M, G or T (1024, 1024^2, ...). Times have ms, s, m or h.
+/// are bytes, or have K, M, G or T (1024, 1024^2, ...). Times have ms, s, m or h. Names are bytes;
+/// JSON is UTF-8, and has U+FFFD in place of what is not.
 #[derive(Debug, Parser)]
 #[command(name = "pvfs", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(propagate_version = true, disable_help_subcommand = true)]

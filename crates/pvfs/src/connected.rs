@@ -1,7 +1,9 @@
 //! A command's connection to the file system, and how its failures become sentences and exit codes.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::fmt::{self, Display};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,9 +52,9 @@ impl Connected {
     }
 
     /// The object of a path from the root.
-    pub fn target(&self, path: &str) -> Result<Target, Failure> {
-        let relative = path.trim_matches('/');
-        Ok(Target::below(self.root()?, relative))
+    pub fn target(&self, path: &Path) -> Result<Target, Failure> {
+        let relative = path.strip_prefix("/").unwrap_or(path);
+        Ok(Target::below(self.root()?, relative.as_os_str().as_bytes()))
     }
 }
 
@@ -70,7 +72,7 @@ pub struct Inner {
     /// The connection.
     pub on: Arc<Connected>,
     /// The path, from the root, beginning with a slash.
-    pub path: String,
+    pub path: PathBuf,
 }
 
 /// A path of a command line with all it takes to use it.
@@ -90,7 +92,7 @@ impl<'a> Connections<'a> {
     }
 
     /// What a path means.
-    pub fn locate(&self, text: &str) -> Result<Location, Failure> {
+    pub fn locate(&self, text: &OsStr) -> Result<Location, Failure> {
         match Place::of(text, &self.working, &self.mounts) {
             Place::Local(path) => Ok(Location::Local(path)),
             Place::Inside(inside) => Ok(Location::Inside(self.inner(inside)?)),
@@ -98,7 +100,7 @@ impl<'a> Connections<'a> {
     }
 
     /// What a path means where only the file system makes sense.
-    pub fn inside(&self, text: &str) -> Result<Inner, Failure> {
+    pub fn inside(&self, text: &OsStr) -> Result<Inner, Failure> {
         self.inner(Place::of(text, &self.working, &self.mounts).into_inside())
     }
 
@@ -132,19 +134,23 @@ impl Inner {
     /// The directory it is in; none for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
-        let (parent, name) = self.path.rsplit_once('/')?;
-        (!name.is_empty()).then(|| Self { on: self.on.clone(), path: format!("{parent}/") })
+        Some(Self { on: self.on.clone(), path: self.path.parent()?.to_owned() })
     }
 
     /// A name below this directory.
     #[must_use]
-    pub fn child(&self, name: &str) -> Self {
-        Self { on: self.on.clone(), path: format!("{}/{name}", self.path.trim_end_matches('/')) }
+    pub fn child(&self, name: &OsStr) -> Self {
+        Self { on: self.on.clone(), path: self.path.join(name) }
     }
 
-    /// The last component.
-    pub fn name(&self) -> &str {
-        self.path.rsplit('/').next().unwrap_or_default()
+    /// The last component; nothing for the root.
+    pub fn name(&self) -> Option<&OsStr> {
+        self.path.file_name()
+    }
+
+    /// The path as JSON can have it: what is no UTF-8 is replaced.
+    pub fn text(&self) -> String {
+        self.path.to_string_lossy().into_owned()
     }
 
     /// Turns an operation's failure into a sentence: `cannot look at pvfs:/a: no such file or directory`.
@@ -156,7 +162,7 @@ impl Inner {
 impl Location {
     /// A name below this directory.
     #[must_use]
-    pub fn child(&self, name: &str) -> Self {
+    pub fn child(&self, name: &OsStr) -> Self {
         match self {
             Self::Local(path) => Self::Local(path.join(name)),
             Self::Inside(inner) => Self::Inside(inner.child(name)),
@@ -164,10 +170,10 @@ impl Location {
     }
 
     /// The last component; nothing for `/`, `.` and `..`.
-    pub fn name(&self) -> Option<String> {
+    pub fn name(&self) -> Option<&OsStr> {
         match self {
-            Self::Local(path) => path.file_name().map(|name| name.to_string_lossy().into_owned()),
-            Self::Inside(inner) => Some(inner.name().to_owned()).filter(|name| !name.is_empty()),
+            Self::Local(path) => path.file_name(),
+            Self::Inside(inner) => inner.name(),
         }
     }
 }
@@ -183,7 +189,7 @@ impl fmt::Display for Location {
 
 impl fmt::Display for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pvfs:{}", self.path)
+        write!(f, "pvfs:{}", self.path.display())
     }
 }
 

@@ -5,11 +5,11 @@ use pvfs_layout::IodId;
 use pvfs_wire::attr::{Attr, FileKind, Placement, Time};
 use serde_json::{Value, json};
 
-/// A line as `ls -l` prints one.
-pub fn long(attr: &Attr, name: &str, human: bool) -> String {
+/// What `ls -l` prints before a name.
+pub fn long(attr: &Attr, human: bool) -> String {
     let size = if human { human_bytes(attr.size) } else { attr.size.to_string() };
     format!(
-        "{} {:>3} {:<8} {:<8} {size:>12} {} {name}",
+        "{} {:>3} {:<8} {:<8} {size:>12} {}",
         mode(attr),
         attr.nlink,
         user(attr.uid),

@@ -1,4 +1,5 @@
 //! `pvfs cat`: a file's bytes on standard output.
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 
 use pvfs_client::block_on;
@@ -18,7 +19,7 @@ use crate::connected::{Connections, Inner, for_each};
 pub struct Args {
     /// Files: pvfs:/PATH, or below a mount
     #[arg(required = true, value_hint = clap::ValueHint::FilePath)]
-    pub paths: Vec<String>,
+    pub paths: Vec<OsString>,
     /// Where to start in each file
     #[arg(long, value_name = "SIZE", default_value = "0")]
     pub offset: ByteSize,

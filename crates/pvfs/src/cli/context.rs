@@ -63,6 +63,11 @@ impl Context {
         written(writeln!(io::stdout().lock(), "{text}"))
     }
 
+    /// One line of a result with names in it, which are bytes.
+    pub fn line_of_bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        written(io::stdout().lock().write_all(&[bytes, b"\n"].concat()))
+    }
+
     /// A result as JSON, on one line.
     pub fn value(&self, value: &impl Serialize) -> Result<(), Failure> {
         self.line(serde_json::to_string(value).expect("our types have string keys only"))

@@ -1,4 +1,5 @@
 //! `pvfs cp`: copy in, out and within; as `u2p` as well.
+use std::ffi::OsString;
 use std::io::IsTerminal;
 
 use crate::cli::context::Context;
@@ -23,10 +24,10 @@ use pvfs_config::ByteSize;
 pub struct Args {
     /// Files or directories: pvfs:/PATH, below a mount, or of this machine
     #[arg(required = true, value_name = "SOURCE", value_hint = clap::ValueHint::AnyPath)]
-    pub sources: Vec<String>,
+    pub sources: Vec<OsString>,
     /// Where to, likewise; with several sources, a directory
     #[arg(value_hint = clap::ValueHint::AnyPath)]
-    pub destination: String,
+    pub destination: OsString,
     /// Directories with whatever is in them
     #[arg(short, long)]
     pub recursive: bool,
@@ -116,7 +117,7 @@ fn pairs(args: &Args, context: &Context) -> Result<Vec<(Location, Location)>, Fa
         .map(|source| {
             let from = connections.locate(source)?;
             let target = match from.name() {
-                Some(name) if into_directory => to.child(&name),
+                Some(name) if into_directory => to.child(name),
                 _ => to.clone(),
             };
             refuse_itself(&from, &target)?;

@@ -1,4 +1,7 @@
 //! `pvfs ls`: list directories.
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
 use pvfs_client::block_on;
 use pvfs_wire::attr::{Attr, FileKind};
 use serde_json::Value;
@@ -17,7 +20,7 @@ use crate::show;
 pub struct Args {
     /// Directories and files: pvfs:/PATH, or below a mount
     #[arg(default_value = "pvfs:/", value_hint = clap::ValueHint::AnyPath)]
-    pub paths: Vec<String>,
+    pub paths: Vec<OsString>,
     /// Mode, links, owner, group, size and time of each
     #[arg(short, long)]
     pub long: bool,
@@ -48,78 +51,80 @@ Examples:
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let connections = Connections::new(context);
     let headed = args.recursive || args.paths.len() > 1;
-    let mut values = Vec::new();
+    let mut list = List { args, context, values: Vec::new() };
     for_each(context, &args.paths, |path| {
         let place = connections.inside(path)?;
         let attr = place.stat(args.directory)?;
         if attr.kind != FileKind::Directory || args.directory {
-            return show_one(&attr, &place.path, args, context, &mut values);
+            return list.one(&place, &attr, place.path.as_os_str(), "");
         }
-        list(&place, attr, headed, args, context, &mut values)
+        list.directory(&place, attr, headed)
     })?;
-    if context.json() { context.value(&values) } else { Ok(()) }
+    if context.json() { context.value(&list.values) } else { Ok(()) }
 }
 
-fn list(
-    place: &Inner,
-    attr: Attr,
-    headed: bool,
-    args: &Args,
-    context: &Context,
-    values: &mut Vec<Value>,
-) -> Result<(), Failure> {
-    // Without -l nobody needs sizes, and so no iod is asked.
-    let with_attributes = args.long || context.json() || args.recursive;
-    let mut entries =
-        place.done("list", block_on(place.user().list(attr.handle, with_attributes)))?;
-    entries.retain(|entry| args.all || !entry.name.starts_with(b"."));
-    entries.sort_by(|left, right| left.name.cmp(&right.name));
-    if headed && !context.json() {
-        context.line(format!("{place}:"))?;
-    }
-    let mut below = Vec::new();
-    let unsure = entries.iter().filter(|entry| entry.placement.is_some()).count();
-    for entry in entries {
-        let name = String::from_utf8_lossy(&entry.name).into_owned();
-        match entry.attr {
-            Some(attr) => {
-                let mark = if entry.placement.is_some() { "  ?" } else { "" };
-                let shown =
-                    if context.json() { place.child(&name).path } else { name.clone() + mark };
-                show_one(&attr, &shown, args, context, values)?;
-                if attr.kind == FileKind::Directory && args.recursive {
-                    below.push((place.child(&name), attr));
-                }
-            }
-            None => context.line(name)?,
+/// What is listed, and how.
+struct List<'a> {
+    args: &'a Args,
+    context: &'a Context,
+    /// What a program is told in the end.
+    values: Vec<Value>,
+}
+
+impl List<'_> {
+    fn directory(&mut self, place: &Inner, attr: Attr, headed: bool) -> Result<(), Failure> {
+        let json = self.context.json();
+        // Without -l nobody needs sizes, and so no iod is asked.
+        let with_attributes = self.args.long || json || self.args.recursive;
+        let mut entries =
+            place.done("list", block_on(place.user().list(attr.handle, with_attributes)))?;
+        entries.retain(|entry| self.args.all || !entry.name.starts_with(b"."));
+        entries.sort_by(|left, right| left.name.cmp(&right.name));
+        if headed && !json {
+            let path = place.path.as_os_str().as_bytes();
+            self.context.line_of_bytes(&[b"pvfs:", path, b":"].concat())?;
         }
+        let mut below = Vec::new();
+        let unsure = entries.iter().filter(|entry| entry.placement.is_some()).count();
+        for entry in entries {
+            let name = OsStr::from_bytes(&entry.name);
+            let Some(attr) = entry.attr else {
+                self.context.line_of_bytes(&entry.name)?;
+                continue;
+            };
+            let mark = if entry.placement.is_some() { "  ?" } else { "" };
+            self.one(&place.child(name), &attr, name, mark)?;
+            if attr.kind == FileKind::Directory && self.args.recursive {
+                below.push((place.child(name), attr));
+            }
+        }
+        if unsure > 0 {
+            self.warn_of(unsure, place);
+        }
+        for (place, attr) in below {
+            if !json {
+                self.context.line("")?;
+            }
+            self.directory(&place, attr, true)?;
+        }
+        Ok(())
     }
-    if unsure > 0 {
+
+    fn one(&mut self, place: &Inner, attr: &Attr, name: &OsStr, mark: &str) -> Result<(), Failure> {
+        if self.context.json() {
+            self.values.push(show::attributes(attr, &place.text()));
+            return Ok(());
+        }
+        let before =
+            if self.args.long { show::long(attr, self.args.human) + " " } else { "".into() };
+        self.context.line_of_bytes(&[before.as_bytes(), name.as_bytes(), mark.as_bytes()].concat())
+    }
+
+    fn warn_of(&self, unsure: usize, place: &Inner) {
         let sentence = format!(
             "the sizes of {unsure} files in {place}, marked with ?, are the last known: an iod that holds \
              part of them does not answer; see pvfs status"
         );
-        context.warn(&Failure::new(Exit::Partial, sentence));
+        self.context.warn(&Failure::new(Exit::Partial, sentence));
     }
-    for (place, attr) in below {
-        if !context.json() {
-            context.line("")?;
-        }
-        list(&place, attr, true, args, context, values)?;
-    }
-    Ok(())
-}
-
-fn show_one(
-    attr: &Attr,
-    name: &str,
-    args: &Args,
-    context: &Context,
-    values: &mut Vec<Value>,
-) -> Result<(), Failure> {
-    if context.json() {
-        values.push(show::attributes(attr, name));
-        return Ok(());
-    }
-    if args.long { context.line(show::long(attr, name, args.human)) } else { context.line(name) }
 }

@@ -1,4 +1,6 @@
 //! `pvfs mkdir`: make directories, with the striping of what comes in.
+use std::ffi::OsString;
+
 use pvfs_client::block_on;
 use pvfs_wire::Errno;
 
@@ -17,7 +19,7 @@ use crate::stripes::{refuse_unfit, set_directory};
 pub struct Args {
     /// Directories: pvfs:/PATH, or below a mount
     #[arg(required = true, value_hint = clap::ValueHint::DirPath)]
-    pub paths: Vec<String>,
+    pub paths: Vec<OsString>,
     /// Missing parents as well; no complaint if it is there
     #[arg(short, long)]
     pub parents: bool,
@@ -62,8 +64,9 @@ fn make(place: &Inner, args: &Args) -> Result<(), Failure> {
 
 /// Makes the directories above that are missing.
 pub fn make_parents(place: &Inner) -> Result<(), Failure> {
-    for (at, _) in place.path.match_indices('/').skip(1) {
-        let parent = Inner { on: place.on.clone(), path: place.path[..at].to_owned() };
+    let above: Vec<Inner> = std::iter::successors(place.parent(), Inner::parent).collect();
+    // The last is the root, which is there.
+    for parent in above.iter().rev().skip(1) {
         match block_on(parent.user().mkdir(parent.target()?, 0o777 & !umask())) {
             Err(error) if error.errno() == Errno::EEXIST => {}
             made => parent.done("make", made).map(|_| ())?,

@@ -1,4 +1,6 @@
 //! `pvfs mv`: rename, atomically.
+use std::ffi::OsString;
+
 use pvfs_client::block_on;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::FileKind;
@@ -17,10 +19,10 @@ use crate::connected::{Connections, Inner, for_each};
 pub struct Args {
     /// Names: pvfs:/PATH, or below a mount
     #[arg(required = true, value_name = "SOURCE", value_hint = clap::ValueHint::AnyPath)]
-    pub sources: Vec<String>,
+    pub sources: Vec<OsString>,
     /// The new name, or a directory; with several sources, a directory
     #[arg(value_hint = clap::ValueHint::AnyPath)]
-    pub target: String,
+    pub target: OsString,
     /// Fail where the target exists
     #[arg(short, long)]
     pub no_clobber: bool,
@@ -45,7 +47,10 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let flags = RenameFlags::NONE.with_if(args.no_clobber, RenameFlags::NOREPLACE);
     for_each(context, &args.sources, |source| {
         let source = connections.inside(source)?;
-        let to = if into_directory { target.child(source.name()) } else { target.clone() };
+        let to = match source.name() {
+            Some(name) if into_directory => target.child(name),
+            _ => target.clone(),
+        };
         let renamed = block_on(source.user().rename(source.target()?, to.target()?, flags));
         source.done(&format!("give the name {to} to"), renamed).map(|_| ())
     })

@@ -2,8 +2,10 @@
 //!
 //! `pvfs:/a/b` is inside. So is a path below a mount of the file system, as in `/scratch/a/b`; then
 //! the mount also says which cluster is meant. Every other path is of this machine, except that
-//! commands which know no other place than the file system take it as inside.
+//! commands which know no other place than the file system take it as inside. Names are bytes, as the kernel has them.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 pub use pvfs_posix::mounts::{Mount, mounts};
@@ -21,16 +23,17 @@ pub enum Place {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Inside {
     /// From its root, beginning with a slash.
-    pub path: String,
+    pub path: PathBuf,
     /// The cluster file of the mount it was named through.
     pub config: Option<PathBuf>,
 }
 
 impl Place {
     /// Understands a path; relative ones start from `working`, an absolute path.
-    pub fn of(text: &str, working: &Path, mounts: &[Mount]) -> Self {
-        if let Some(path) = text.strip_prefix("pvfs:") {
-            return Self::Inside(Inside { path: rooted(Path::new(path)), config: None });
+    pub fn of(text: &OsStr, working: &Path, mounts: &[Mount]) -> Self {
+        if let Some(path) = text.as_bytes().strip_prefix(b"pvfs:") {
+            let path = rooted(Path::new(OsStr::from_bytes(path)));
+            return Self::Inside(Inside { path, config: None });
         }
         let path = plain(&working.join(text));
         let below = |mount: &&Mount| path.starts_with(&mount.directory);
@@ -54,8 +57,8 @@ fn inside(mount: &Mount, path: &Path) -> Inside {
     Inside { path: rooted(rest), config: mount.config() }
 }
 
-fn rooted(path: &Path) -> String {
-    plain(&Path::new("/").join(path)).display().to_string()
+fn rooted(path: &Path) -> PathBuf {
+    plain(&Path::new("/").join(path))
 }
 
 /// An absolute path without `.` and `..`, by its text alone: what is inside is not ours to follow.
@@ -73,6 +76,7 @@ fn plain(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt;
 
     fn inside(path: &str, config: Option<&str>) -> Place {
         Place::Inside(Inside { path: path.into(), config: config.map(PathBuf::from) })
@@ -85,7 +89,7 @@ mod tests {
             source: source.into(),
         };
         let mounts = [mount("/scratch", "/etc/pvfs/cluster.toml"), mount("/scratch/in", "other")];
-        let of = |text| Place::of(text, Path::new("/scratch/home"), &mounts);
+        let of = |text: &str| Place::of(OsStr::new(text), Path::new("/scratch/home"), &mounts);
         let config = Some("/etc/pvfs/cluster.toml");
         assert_eq!(of("pvfs:/a/../b"), inside("/b", None));
         assert_eq!(of("pvfs:a"), inside("/a", None));
@@ -96,6 +100,14 @@ mod tests {
         assert_eq!(of("/scratch/in/x"), inside("/x", None));
         assert_eq!(of("/scratchy/x"), Place::Local("/scratchy/x".into()));
         assert_eq!(of("../../tmp"), Place::Local("../../tmp".into()));
-        assert_eq!(of("/tmp/x").into_inside().path, "/tmp/x");
+        assert_eq!(of("/tmp/x").into_inside().path, Path::new("/tmp/x"));
+    }
+
+    #[test]
+    fn a_path_keeps_bytes_that_are_no_text() {
+        let inside = |bytes| Place::of(OsStr::from_bytes(bytes), Path::new("/"), &[]).into_inside();
+        let of = |bytes| inside(bytes).path.into_os_string().into_vec();
+        assert_eq!(of(b"pvfs:/a\xff/\xfe"), b"/a\xff/\xfe");
+        assert_eq!(of(b"/a\xff"), b"/a\xff");
     }
 }

@@ -1,4 +1,7 @@
 //! `pvfs rm`: remove files and directories.
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
 use pvfs_client::block_on;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::FileKind;
@@ -16,7 +19,7 @@ use crate::connected::{Connections, Inner, for_each};
 pub struct Args {
     /// Files and directories: pvfs:/PATH, or below a mount
     #[arg(required = true, value_hint = clap::ValueHint::AnyPath)]
-    pub paths: Vec<String>,
+    pub paths: Vec<OsString>,
     /// Directories with whatever is in them
     #[arg(short, long)]
     pub recursive: bool,
@@ -50,14 +53,16 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
 
 /// The root has no name that could be removed, and `.` and `..` are not the name of what they mean: removing
 /// what is in it first and failing then would be the worst of both.
-fn refuse_nameless(operand: &str, place: &Inner) -> Result<(), Failure> {
-    let last = operand.trim_end_matches('/').rsplit(['/', ':']).next();
+fn refuse_nameless(operand: &OsStr, place: &Inner) -> Result<(), Failure> {
+    let path = operand.as_bytes();
+    let mut parts = path.strip_prefix(b"pvfs:").unwrap_or(path).rsplit(|byte| *byte == b'/');
+    let last = parts.find(|part| !part.is_empty());
     let reason = match last {
-        _ if place.name().is_empty() => "it is the root of the file system",
-        Some("." | "..") => "name it without . or .. at the end",
+        _ if place.name().is_none() => "it is the root of the file system",
+        Some(b"." | b"..") => "name it without . or .. at the end",
         _ => return Ok(()),
     };
-    Err(Failure::new(Exit::Usage, format!("refusing to remove {operand}: {reason}")))
+    Err(Failure::new(Exit::Usage, format!("refusing to remove {}: {reason}", operand.display())))
 }
 
 /// Removes a file, or a directory with whatever is in it if `recursive`.
@@ -71,7 +76,7 @@ pub fn remove(place: &Inner, kind: FileKind, recursive: bool) -> Result<(), Fail
     }
     let handle = place.stat(false)?.handle;
     for entry in place.done("list", block_on(place.user().list(handle, false)))? {
-        remove(&place.child(&String::from_utf8_lossy(&entry.name)), entry.kind, true)?;
+        remove(&place.child(OsStr::from_bytes(&entry.name)), entry.kind, true)?;
     }
     place.done("remove", block_on(place.user().rmdir(place.target()?))).map(|_| ())
 }

@@ -1,4 +1,6 @@
 //! `pvfs stat`: the attributes of a file, and where its bytes are.
+use std::ffi::OsString;
+
 use pvfs_client::block_on;
 use pvfs_layout::{Distribution, IodId};
 use pvfs_wire::attr::{Attr, Placement};
@@ -18,7 +20,7 @@ use crate::show;
 pub struct Args {
     /// Files and directories: pvfs:/PATH, or below a mount
     #[arg(required = true, value_hint = clap::ValueHint::AnyPath)]
-    pub paths: Vec<String>,
+    pub paths: Vec<OsString>,
     /// A symbolic link's target instead of the link
     #[arg(short = 'L', long)]
     pub dereference: bool,
@@ -54,7 +56,7 @@ fn iod_names(place: &Inner) -> Vec<String> {
 }
 
 fn value(place: &Inner, attr: &Attr, placement: Option<&Placement>) -> Value {
-    let mut value = show::attributes(attr, &place.path);
+    let mut value = show::attributes(attr, &place.text());
     if let (Value::Object(fields), Some(placement)) = (&mut value, placement) {
         let names = iod_names(place);
         fields.insert("layout".into(), show::placement(placement, &names));
@@ -64,8 +66,8 @@ fn value(place: &Inner, attr: &Attr, placement: Option<&Placement>) -> Value {
 
 fn text(place: &Inner, attr: &Attr, placement: Option<&Placement>) -> String {
     let mut text = format!(
-        "{}\n  handle {}, modified {}, changed {}, created {}",
-        show::long(attr, &place.to_string(), false),
+        "{} {place}\n  handle {}, modified {}, changed {}, created {}",
+        show::long(attr, false),
         attr.handle,
         show::time(attr.mtime),
         show::time(attr.ctime),

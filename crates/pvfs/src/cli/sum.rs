@@ -1,6 +1,9 @@
 //! `pvfs sum`: checksums, to compare what went in with what came out.
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use pvfs_client::block_on;
 use pvfs_wire::attr::{FileKind, Striping};
@@ -24,7 +27,7 @@ use crate::copying::walk::{local_failure, look, names};
 pub struct Args {
     /// Files: pvfs:/PATH, below a mount, or of this machine; with --check, files of sums
     #[arg(required = true, value_hint = clap::ValueHint::AnyPath)]
-    pub paths: Vec<String>,
+    pub paths: Vec<OsString>,
     /// Directories with whatever is in them
     #[arg(short, long)]
     pub recursive: bool,
@@ -60,23 +63,26 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         return for_each(context, &args.paths, |path| check(path, args, &connections, context));
     }
     for_each(context, &args.paths, |path| {
-        sum_below(&connections.locate(path)?, path, args, context)
+        sum_below(&connections.locate(path)?, path.as_ref(), args, context)
     })
 }
 
-fn sum_below(place: &Location, name: &str, args: &Args, context: &Context) -> Result<(), Failure> {
+fn sum_below(place: &Location, name: &Path, args: &Args, context: &Context) -> Result<(), Failure> {
     let (kind, _) = look(place, args.recursive)?;
     match kind {
         FileKind::Regular => {
             let sum = sum(place, args.algorithm)?;
-            context.report(&json!({ "name": name, "sum": sum }), format!("{sum}  {name}"))
+            if context.json() {
+                return context.value(&json!({ "name": name.to_string_lossy(), "sum": sum }));
+            }
+            let bytes = name.as_os_str().as_bytes();
+            context.line_of_bytes(&[sum.as_bytes(), b"  ", bytes].concat())
         }
         FileKind::Directory if args.recursive => {
             let mut below = names(place)?;
             below.sort();
             for_each(context, below, |child| {
-                let name = format!("{}/{child}", name.trim_end_matches('/'));
-                sum_below(&place.child(&child), &name, args, context)
+                sum_below(&place.child(&child), &name.join(&child), args, context)
             })
         }
         FileKind::Directory => {
@@ -88,24 +94,36 @@ fn sum_below(place: &Location, name: &str, args: &Args, context: &Context) -> Re
 
 /// Compares with the lines of a file of sums: `SUM  NAME`.
 fn check(
-    path: &str,
+    path: &OsStr,
     args: &Args,
     connections: &Connections<'_>,
     context: &Context,
 ) -> Result<(), Failure> {
-    let file = File::open(path).map_err(|error| local_failure("open", path.as_ref(), &error))?;
-    let lines: io::Result<Vec<String>> = BufReader::new(file).lines().collect();
-    let lines = lines.map_err(|error| local_failure("read", path.as_ref(), &error))?;
+    let failed = |doing, error| local_failure(doing, path.as_ref(), &error);
+    let file = File::open(path).map_err(|error| failed("open", error))?;
+    let lines: io::Result<Vec<Vec<u8>>> = BufReader::new(file).split(b'\n').collect();
+    let lines = lines.map_err(|error| failed("read", error))?;
     for_each(context, lines.iter().filter(|line| !line.is_empty()), |line| {
-        let wrong =
-            || Failure::new(Exit::Usage, format!("{path} has a line that is no sum: {line}"));
-        let (expected, name) = line.split_once("  ").ok_or_else(wrong)?;
+        let (expected, name) = parts(line).ok_or_else(|| {
+            let (path, line) = (path.display(), line.escape_ascii());
+            Failure::new(Exit::Usage, format!("{path} has a line that is no sum: {line}"))
+        })?;
         let actual = sum(&connections.locate(name)?, args.algorithm)?;
-        if actual != expected {
-            return Err(Failure::new(Exit::Failed, format!("{name}: the sum differs")));
+        if actual.as_bytes() != expected {
+            let sentence = format!("{}: the sum differs", name.display());
+            return Err(Failure::new(Exit::Failed, sentence));
         }
-        if context.quiet() { Ok(()) } else { context.line(format!("{name}: OK")) }
+        if context.quiet() {
+            return Ok(());
+        }
+        context.line_of_bytes(&[name.as_bytes(), b": OK"].concat())
     })
+}
+
+/// A sum, and the name behind two spaces.
+fn parts(line: &[u8]) -> Option<(&[u8], &OsStr)> {
+    let (sum, rest) = line.split_at(line.iter().position(|byte| *byte == b' ')?);
+    rest.strip_prefix(b"  ").map(|name| (sum, OsStr::from_bytes(name)))
 }
 
 fn sum(place: &Location, algorithm: Algorithm) -> Result<String, Failure> {

@@ -1,8 +1,9 @@
 //! Finding what to copy: directories are made and links copied on the way, files become jobs.
 
 use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
@@ -101,34 +102,22 @@ pub fn is_directory(place: &Location) -> Result<bool, Failure> {
 }
 
 /// The names in a directory, in no order.
-pub fn names(place: &Location) -> Result<Vec<String>, Failure> {
+pub fn names(place: &Location) -> Result<Vec<OsString>, Failure> {
     match place {
         Location::Inside(inner) => {
             let handle = inner.stat(true)?.handle;
             let entries = inner.done("list", block_on(inner.user().list(handle, false)))?;
-            entries.iter().map(|entry| text(&entry.name, place)).collect()
+            Ok(entries.into_iter().map(|entry| OsString::from_vec(entry.name.0)).collect())
         }
         Location::Local(path) => {
             let entries =
                 fs::read_dir(path).map_err(|error| local_failure("list", path, &error))?;
             entries
-                .map(|entry| {
-                    let entry = entry.map_err(|error| local_failure("list", path, &error))?;
-                    text(entry.file_name().as_bytes(), place)
-                })
-                .collect()
+                .map(|entry| entry.map(|entry| entry.file_name()))
+                .collect::<Result<_, _>>()
+                .map_err(|error| local_failure("list", path, &error))
         }
     }
-}
-
-fn text(name: &[u8], place: &Location) -> Result<String, Failure> {
-    String::from_utf8(name.to_vec()).map_err(|_| {
-        let sentence = format!(
-            "a name in {place} is not UTF-8 ({}); copy it through a mount",
-            name.escape_ascii()
-        );
-        Failure::new(Exit::Failed, sentence)
-    })
 }
 
 fn make_directory(place: &Location, mode: u32) -> Result<(), Failure> {
@@ -163,7 +152,7 @@ fn copy_link(from: &Location, to: &Location) -> Result<(), Failure> {
             inner.done("make the link", made).map(|_| ())
         }
         Location::Local(path) => {
-            let made = std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(&target), path);
+            let made = std::os::unix::fs::symlink(OsStr::from_bytes(&target), path);
             made.map_err(|error| local_failure("make the link", path, &error))
         }
     }

@@ -194,3 +194,31 @@ fn names_that_are_hard_to_write_survive() {
     }
     assert!(matches!(listed, Value::Array(_)));
 }
+
+#[test]
+fn names_that_are_no_text_are_names_like_others() {
+    let cluster = with_data();
+    cluster
+        .shell(r"mkdir -p odd/$'d\xff'; echo hi > odd/$'d\xff'/$'\xff\xfe'; echo x > odd/x")
+        .succeeds();
+    cluster.shell("pvfs cp -r odd pvfs:/ && pvfs cp -r pvfs:/odd pvfs:/within").succeeds();
+    cluster.shell("pvfs cp -r pvfs:/within out && diff -r odd out").succeeds();
+    cluster.shell(r"pvfs cat pvfs:/odd/$'d\xff/\xff\xfe'").succeeds().prints("hi");
+    cluster.shell(r"pvfs ls pvfs:/odd | cmp - <(printf 'd\xff\nx\n')").succeeds();
+    let names = cluster.shell("pvfs ls -R --json pvfs:/odd").succeeds().json();
+    assert_eq!(names[2]["name"], "/odd/d\u{fffd}/\u{fffd}\u{fffd}");
+    cluster.shell("pvfs sum -r pvfs:/odd > odd.sums && pvfs sum --check odd.sums").succeeds();
+    cluster.shell("pvfs stripe get -r pvfs:/odd").succeeds();
+    cluster
+        .shell(r"pvfs mkdir -p pvfs:/$'\xf0'/$'\xf1' && pvfs stat pvfs:/$'\xf0/\xf1'")
+        .succeeds();
+    cluster
+        .shell(
+            r"pvfs mv pvfs:/odd/$'d\xff/\xff\xfe' pvfs:/$'\xf0' && pvfs cat pvfs:/$'\xf0/\xff\xfe'",
+        )
+        .succeeds();
+    cluster
+        .shell(r"pvfs rm pvfs:/$'\xf0/\xff\xfe' && pvfs rm -r pvfs:/odd pvfs:/within pvfs:/$'\xf0'")
+        .succeeds();
+    assert_eq!(cluster.shell("pvfs ls").succeeds().lines(), [""; 0]);
+}

@@ -1,4 +1,7 @@
 //! `pvfs stripe get`
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
 use pvfs_client::block_on;
 use pvfs_wire::attr::FileKind;
 use serde_json::{Value, json};
@@ -18,7 +21,7 @@ use crate::stripes::of_directory;
 pub struct Args {
     /// Files and directories: pvfs:/PATH, or below a mount
     #[arg(required = true, value_hint = clap::ValueHint::AnyPath)]
-    pub paths: Vec<String>,
+    pub paths: Vec<OsString>,
     /// Whatever is below as well
     #[arg(short, long)]
     pub recursive: bool,
@@ -58,19 +61,14 @@ fn show_below(
         None => of_directory(place)?,
     };
     if context.json() {
-        values.push(json!({ "name": place.path, "layout": layout }));
+        values.push(json!({ "name": place.text(), "layout": layout }));
     } else {
         context.line(format!("{place}: {}", text(&layout)))?;
     }
     if attr.kind == FileKind::Directory && recursive {
         for entry in place.done("list", block_on(place.user().list(attr.handle, false)))? {
             if matches!(entry.kind, FileKind::Directory | FileKind::Regular) {
-                show_below(
-                    &place.child(&String::from_utf8_lossy(&entry.name)),
-                    true,
-                    context,
-                    values,
-                )?;
+                show_below(&place.child(OsStr::from_bytes(&entry.name)), true, context, values)?;
             }
         }
     }

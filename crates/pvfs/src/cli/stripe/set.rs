@@ -1,4 +1,6 @@
 //! `pvfs stripe set`
+use std::ffi::OsString;
+
 use pvfs_client::block_on;
 use pvfs_wire::Errno;
 use pvfs_wire::attr::FileKind;
@@ -21,7 +23,7 @@ use crate::stripes::{inherit_directory, refuse_unfit, set_directory, wishes};
 pub struct Args {
     /// Directories, or files to make: pvfs:/PATH, or below a mount
     #[arg(required = true, value_hint = clap::ValueHint::AnyPath)]
-    pub paths: Vec<String>,
+    pub paths: Vec<OsString>,
     /// Back to what the parent directory says
     #[arg(long, conflicts_with_all = ["ssize", "base", "pcount", "distribution"])]
     pub inherit: bool,
