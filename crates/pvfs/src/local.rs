@@ -93,7 +93,7 @@ impl LocalCluster {
     }
 
     /// The one with this cluster file, if it was made by [`Self::create`].
-    fn of_config(config: &Path) -> Result<Option<Self>, Failure> {
+    pub fn of_config(config: &Path) -> Result<Option<Self>, Failure> {
         let config = absolute(config)?;
         let Some(directory) = config.parent() else { return Ok(None) };
         let local = Self::at(directory)?;

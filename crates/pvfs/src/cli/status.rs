@@ -11,16 +11,17 @@ use serde::Serialize;
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 use crate::connected::Connected;
+use crate::local::LocalCluster;
 use crate::mounted;
 use crate::order::word;
 use std::path::PathBuf;
 
 /// Show the state of the file system and of every daemon
 ///
-/// OK, DEGRADED (an iod is down), READONLY or DOWN, then a line for each daemon: state, address,
-/// time since its start, space, requests under way. Answers within 3 s, whatever is down. The exit
-/// code is 0 for OK, 3 for DEGRADED and READONLY, 4 for DOWN; a mount of this machine whose process
-/// has ended is named, and makes it 3.
+/// OK, DEGRADED (an iod is down), READONLY, DOWN or REFUSED (daemons are up, but do not let us in),
+/// then a line for each daemon: state, address, time since its start, space, requests under way.
+/// Answers within 3 s, whatever is down. The exit code is 0 for OK, 3 for DEGRADED and READONLY, 4
+/// for DOWN, 5 for REFUSED; a mount of this machine whose process has ended is named, and makes it 3.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -76,8 +77,23 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     context.report(&picture, text)?;
     match picture.state {
         "OK" if picture.dead_mounts.is_empty() => Ok(()),
-        "DOWN" => Err(Failure::told(Exit::Unreachable)),
+        "DOWN" => {
+            advise(&connected, &picture, context);
+            Err(Failure::told(Exit::Unreachable))
+        }
+        "REFUSED" => Err(Failure::told(Exit::Denied)),
         _ => Err(Failure::told(Exit::Partial)),
+    }
+}
+
+/// Whoever made the file system with `pvfs up` starts it so, too.
+fn advise(connected: &Connected, picture: &Picture, context: &Context) {
+    let made = LocalCluster::of_config(&connected.cluster.path);
+    if let Ok(Some(local)) = made
+        && picture.servers.iter().all(|row| row.state == "DOWN")
+    {
+        let sentence = format!("no daemon runs; pvfs up {} starts them", local.root().display());
+        context.note(sentence);
     }
 }
 
@@ -106,13 +122,16 @@ fn look(connected: &Connected) -> Picture {
     }
 }
 
-/// DOWN without the manager or any iod, DEGRADED when some daemon is not well, else OK.
+/// DOWN without the manager or any iod, REFUSED where it is they who do not want us, DEGRADED when some daemon is
+/// not well, else OK.
 fn state_of_all(rows: &[Row]) -> &'static str {
     let (manager, iods) = rows.split_first().expect("there is a manager");
-    if manager.state == "DOWN" || iods.iter().all(|iod| iod.state == "DOWN") {
-        return "DOWN";
+    for state in ["DOWN", "REFUSED"] {
+        if manager.state == state || iods.iter().all(|iod| iod.state == state) {
+            return state;
+        }
     }
-    if rows.iter().any(|row| matches!(row.state, "DOWN" | "DEGRADED")) {
+    if rows.iter().any(|row| matches!(row.state, "DOWN" | "REFUSED" | "DEGRADED")) {
         return "DEGRADED";
     }
     if rows.iter().any(|row| row.state == "READONLY") { "READONLY" } else { "OK" }
@@ -133,7 +152,7 @@ impl Row {
             Err(error) => Self {
                 name: name.into(),
                 role: String::new(),
-                state: "DOWN",
+                state: if matches!(error, CallError::Refused { .. }) { "REFUSED" } else { "DOWN" },
                 reason: error.event(),
                 version: String::new(),
                 uptime_s: None,

@@ -75,3 +75,26 @@ fn servers_that_are_gone_are_named() {
     cluster.shell("pvfs ping --timeout 300ms").ends_with(4).prints("io0 is not reachable");
     cluster.shell("pvfs df").fails(4).says("mgr0");
 }
+
+#[test]
+fn daemons_that_refuse_us_are_not_called_down() {
+    let cluster = TestCluster::start(1);
+    let wrong_key = "printf '5a%.0s' {1..32} > wrong.key && chmod 600 wrong.key && \
+                     sed \"s|^key_file = .*|key_file = \\\"$PWD/wrong.key\\\"|\" $PVFS_CONFIG > wrong.toml";
+    cluster.shell(wrong_key).succeeds();
+    let status = cluster.shell("pvfs --config wrong.toml status").ends_with(5);
+    status
+        .prints("pvfs: REFUSED")
+        .prints("mgr0 refused the connection: the session was not signed");
+    let df = cluster.shell("pvfs --config wrong.toml df").fails(5).in_one_sentence();
+    assert_eq!(df.says("refused the connection").stdout, "");
+    cluster.shell("pvfs status").succeeds().prints("OK");
+}
+
+#[test]
+fn status_says_how_to_start_what_does_not_run() {
+    let cluster = TestCluster::start(1);
+    cluster.shell("pvfs down && pvfs status").ends_with(4).says("pvfs up ").says("/fs starts them");
+    let silent = cluster.shell("pvfs df").fails(4).in_one_sentence().says("mgr0");
+    assert_eq!(silent.stdout, "");
+}
