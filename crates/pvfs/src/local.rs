@@ -8,9 +8,11 @@
 //!             mnt/                           the mount, where there is one
 //! ```
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -216,8 +218,8 @@ impl LocalCluster {
         let command =
             fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
         let config = self.config();
-        let config = config.as_os_str().as_encoded_bytes();
-        command.split(|byte| *byte == 0).any(|argument| argument == config)
+        let mut arguments = command.split(|byte| *byte == 0).map(OsStr::from_bytes).map(Path::new);
+        arguments.any(|path| path.file_name() == config.file_name() && is_same(path, &config))
     }
 
     /// Asks a process to end and waits for it; after `patience` it is killed.
@@ -315,6 +317,12 @@ fn tail(path: &Path) -> io::Result<String> {
 pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map_err(|error| Failure::io("cannot find the working directory", &error))
+}
+
+/// Whether two paths lead to the same place, however they are written.
+pub fn is_same(left: &Path, right: &Path) -> bool {
+    let ends = (left.canonicalize(), right.canonicalize());
+    left == right || matches!(ends, (Ok(left), Ok(right)) if left == right)
 }
 
 /// The first of `count` neighbouring ports that are all free, from `first` on.

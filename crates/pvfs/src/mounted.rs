@@ -8,11 +8,13 @@ use std::time::Duration;
 use pvfs_config::Cluster;
 use rustix::io::Errno;
 
-use crate::cli::place::mounts;
+use crate::cli::place::{Mount, mounts};
+use crate::local::is_same;
 
 /// Where a cluster is mounted.
 pub fn directories(cluster: &Cluster) -> Vec<PathBuf> {
-    let ours = mounts().into_iter().filter(|mount| Path::new(&mount.source) == cluster.path);
+    let is_ours = |mount: &Mount| is_same(mount.source.as_ref(), &cluster.path);
+    let ours = mounts().into_iter().filter(is_ours);
     ours.map(|mount| mount.directory).collect()
 }
 

@@ -17,7 +17,7 @@ use crate::cli::exit::{Exit, Failure};
 use crate::cli::place::mounts;
 use crate::connected::Connected;
 use crate::daemon::make_directory;
-use crate::local::{LocalCluster, LocalProcess, Started, Wishes, absolute, is_stopped};
+use crate::local::{LocalCluster, LocalProcess, Started, Wishes, absolute, is_same, is_stopped};
 use crate::mounted;
 
 /// Start a file system on this machine, and mount it
@@ -182,7 +182,7 @@ fn mounted(
     context: &Context,
 ) -> Result<Option<PathBuf>, Failure> {
     let directory = args.mount.as_deref().map_or(Ok(local.mount_point()), absolute)?;
-    let is_mounted = || mounts().iter().any(|mount| mount.directory == directory);
+    let is_mounted = || mounts().iter().any(|mount| is_same(&mount.directory, &directory));
     if is_mounted() && !is_taken_away_if_dead(&directory, context)? {
         return Ok(Some(directory));
     }

@@ -63,6 +63,7 @@ fn up_makes_a_file_system_where_it_is_told() {
             .shell(&format!("mkdir -p other; cd other; PVFS_CONFIG=../.pvfs/cluster.toml {line}"))
     };
     elsewhere("pvfs down").succeeds().prints(".pvfs");
+    here("pvfs status").ends_with(4).prints("DOWN");
     elsewhere("pvfs up --no-mount && test ! -e .pvfs").succeeds().prints("pvfs is up");
     elsewhere("pvfs down ./.pvfs").fails(2).in_one_sentence().says("no file system was made");
     here("pvfs down --remove").succeeds();
