@@ -148,6 +148,13 @@ impl Inner {
         self.path.file_name()
     }
 
+    /// Whether another place is the same or lies below, by their paths alone. One file system may have been named
+    /// through several mounts.
+    pub fn holds(&self, other: &Self) -> bool {
+        let id = |inner: &Self| inner.on.cluster.filesystem().id;
+        id(self) == id(other) && other.path.starts_with(&self.path)
+    }
+
     /// The path as JSON can have it: what is no UTF-8 is replaced.
     pub fn text(&self) -> String {
         self.path.to_string_lossy().into_owned()
@@ -166,6 +173,15 @@ impl Location {
         match self {
             Self::Local(path) => Self::Local(path.join(name)),
             Self::Inside(inner) => Self::Inside(inner.child(name)),
+        }
+    }
+
+    /// Whether another place is the same or lies below, by their paths alone.
+    pub fn holds(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Local(own), Self::Local(other)) => other.starts_with(own),
+            (Self::Inside(own), Self::Inside(other)) => own.holds(other),
+            _ => false,
         }
     }
 

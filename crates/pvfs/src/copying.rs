@@ -119,6 +119,11 @@ impl Progress {
         self.bar.inc(bytes);
     }
 
+    /// One more file is copied.
+    pub fn finish_file(&self) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// A file was there already.
     pub fn skip(&self) {
         self.skipped.fetch_add(1, Ordering::Relaxed);
@@ -158,11 +163,8 @@ fn run(jobs: VecDeque<Job>, wishes: &Wishes, progress: &Progress) -> Vec<Failure
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(job) = next() {
-                    match file::copy(&job, wishes, progress) {
-                        Ok(()) => drop(progress.files.fetch_add(1, Ordering::Relaxed)),
-                        Err(failure) => {
-                            failures.lock().expect("workers do not panic").push(failure)
-                        }
+                    if let Err(failure) = file::copy(&job, wishes, progress) {
+                        failures.lock().expect("workers do not panic").push(failure);
                     }
                 }
             });

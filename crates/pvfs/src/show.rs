@@ -129,6 +129,11 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
+/// `1 file`, `2 files`
+pub fn count(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// `1.5G`: powers of 1024, two digits where they tell something.
 pub fn human_bytes(bytes: u64) -> String {
     let units = ["", "K", "M", "G", "T", "P", "E"];
@@ -156,6 +161,11 @@ mod tests {
         assert_eq!(civil(-1), (1969, 12, 31));
         let at = Time { seconds: 1_700_000_000, nanos: 0 };
         assert_eq!(time(at), "2023-11-14 22:13:20Z");
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!([0, 1, 2].map(|number| count(number, "file")), ["0 files", "1 file", "2 files"]);
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub fn refuse_unfit(striping: &Striping, cluster: &Cluster) -> Result<(), Failur
     let has = if iods == 1 { "1 iod".into() } else { format!("{iods} iods, 0 to {}", iods - 1) };
     let refused = |sentence| Err(Failure::new(Exit::Usage, sentence));
     match (placement.pcount, placement.base) {
+        (Some(0), _) => refused("pcount 0: a file lies on at least one iod".into()),
         (Some(pcount), _) if pcount > iods => {
             refused(format!("pcount {pcount} is too many: the file system has {has}"))
         }

@@ -78,6 +78,11 @@ impl Context {
         if self.json() { self.value(value) } else { self.line(text) }
     }
 
+    /// That what was asked for is done: with `--quiet` the exit code says it.
+    pub fn outcome(&self, value: &impl Serialize, text: impl Display) -> Result<(), Failure> {
+        if self.quiet() && !self.json() { Ok(()) } else { self.report(value, text) }
+    }
+
     /// What is going on, for people: on standard error, not with `--quiet` or `--json`.
     pub fn note(&self, text: impl Display) {
         if !self.quiet() && !self.json() {

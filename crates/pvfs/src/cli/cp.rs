@@ -9,7 +9,7 @@ use crate::cli::striping::Striping;
 use crate::connected::{Connections, Location};
 use crate::copying::walk::is_directory;
 use crate::copying::{Outcome, Wishes, copy};
-use crate::show::human_bytes;
+use crate::show::{count, human_bytes};
 use crate::stripes::{refuse_unfit, wishes};
 use pvfs_config::ByteSize;
 
@@ -128,12 +128,10 @@ fn pairs(args: &Args, context: &Context) -> Result<Vec<(Location, Location)>, Fa
 
 /// A copy onto or into itself would never end well.
 fn refuse_itself(from: &Location, to: &Location) -> Result<(), Failure> {
-    let (from, to) = (from.to_string(), to.to_string());
-    let below = format!("{}/", from.trim_end_matches('/'));
-    if from == to || to.starts_with(&below) {
-        return Err(Failure::new(Exit::Usage, format!("cannot copy {from} onto or into itself")));
+    if !from.holds(to) {
+        return Ok(());
     }
-    Ok(())
+    Err(Failure::new(Exit::Usage, format!("cannot copy {from} onto or into itself")))
 }
 
 fn transfer_bytes(args: &Args) -> Result<usize, Failure> {
@@ -145,23 +143,32 @@ fn transfer_bytes(args: &Args) -> Result<usize, Failure> {
 
 fn report(outcome: &Outcome, context: &Context) -> Result<(), Failure> {
     outcome.failures.iter().for_each(|failure| context.warn(failure));
+    let failed = outcome.failures.first();
+    if let Some(first) = failed.filter(|_| outcome.files + outcome.skipped == 0) {
+        return Err(Failure::told(first.exit()));
+    }
     if context.json() {
         context.value(outcome)?;
-    } else if outcome.failures.is_empty() || outcome.files > 0 {
-        let rate = outcome.bytes as f64 / outcome.seconds.max(1e-9);
-        context.note(format!(
-            "{} files, {} in {:.2} s ({}/s)",
-            outcome.files,
-            human_bytes(outcome.bytes),
-            outcome.seconds,
-            human_bytes(rate as u64)
-        ));
+    } else {
+        context.note(summary(outcome));
     }
-    match outcome.failures.first() {
-        None => Ok(()),
-        Some(first) if outcome.files + outcome.skipped == 0 => Err(Failure::told(first.exit())),
-        Some(_) => Err(Failure::told(Exit::Partial)),
+    if failed.is_none() { Ok(()) } else { Err(Failure::told(Exit::Partial)) }
+}
+
+/// `2 files, 3.0M in 0.10 s (30M/s), 1 file skipped`
+fn summary(outcome: &Outcome) -> String {
+    let rate = outcome.bytes as f64 / outcome.seconds.max(1e-9);
+    let mut text = format!(
+        "{}, {} in {:.2} s ({}/s)",
+        count(outcome.files, "file"),
+        human_bytes(outcome.bytes),
+        outcome.seconds,
+        human_bytes(rate as u64)
+    );
+    if outcome.skipped > 0 {
+        text += &format!(", {} skipped", count(outcome.skipped, "file"));
     }
+    text
 }
 
 const TRANSFER_BYTES_MAX: u64 = 256 << 20;

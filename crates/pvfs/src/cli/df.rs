@@ -58,7 +58,8 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             context.line(row(name, *stat, args.human))?;
         }
         if let Some(names) = &space.names {
-            context.line(format!("{} files and directories", names.files))?;
+            let noun = if names.files == 1 { "file or directory" } else { "files and directories" };
+            context.line(format!("{} {noun}", names.files))?;
         }
     }
     for absent in &space.unanswered {

@@ -60,7 +60,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let directory = local.root().display().to_string();
     let what = format!("{done} the file system of {directory}");
     let told = json!({ "stopped": true, "removed": args.remove, "directory": directory });
-    context.report(&told, what)
+    context.outcome(&told, what)
 }
 
 /// Unmounts, then stops the manager and the iods. What does not end by itself in time is killed, and said; what

@@ -54,9 +54,9 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let mut list = List { args, context, values: Vec::new() };
     for_each(context, &args.paths, |path| {
         let place = connections.inside(path)?;
-        let attr = place.stat(args.directory)?;
+        let attr = place.stat(false)?;
         if attr.kind != FileKind::Directory || args.directory {
-            return list.one(&place, &attr, place.path.as_os_str(), "");
+            return list.one(&place, &attr, path, "");
         }
         list.directory(&place, attr, headed)
     })?;
@@ -115,16 +115,33 @@ impl List<'_> {
             self.values.push(show::attributes(attr, &place.text()));
             return Ok(());
         }
-        let before =
-            if self.args.long { show::long(attr, self.args.human) + " " } else { "".into() };
-        self.context.line_of_bytes(&[before.as_bytes(), name.as_bytes(), mark.as_bytes()].concat())
+        let mut line = Vec::new();
+        if self.args.long {
+            line.extend(show::long(attr, self.args.human).into_bytes());
+            line.push(b' ');
+        }
+        line.extend([name.as_bytes(), mark.as_bytes()].concat());
+        if self.args.long && attr.kind == FileKind::Symlink {
+            line.extend(arrow(place));
+        }
+        self.context.line_of_bytes(&line)
     }
 
     fn warn_of(&self, unsure: usize, place: &Inner) {
         let sentence = format!(
-            "the sizes of {unsure} files in {place}, marked with ?, are the last known: an iod that holds \
-             part of them does not answer; see pvfs status"
+            "in {place} the size of {}, marked with ?, is the last known: an iod that holds a part of it \
+             does not answer; see pvfs status",
+            show::count(unsure as u64, "file")
         );
         self.context.warn(&Failure::new(Exit::Partial, sentence));
+    }
+}
+
+/// Where a link points, or nothing if it is gone by now.
+fn arrow(place: &Inner) -> Vec<u8> {
+    let target = place.target().map(|target| block_on(place.user().readlink(target)));
+    match target {
+        Ok(Ok(target)) => [b" -> ", target.as_slice()].concat(),
+        _ => Vec::new(),
     }
 }

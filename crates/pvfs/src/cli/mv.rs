@@ -51,8 +51,13 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             Some(name) if into_directory => target.child(name),
             _ => target.clone(),
         };
-        let renamed = block_on(source.user().rename(source.target()?, to.target()?, flags));
-        source.done(&format!("give the name {to} to"), renamed).map(|_| ())
+        match block_on(source.user().rename(source.target()?, to.target()?, flags)) {
+            Err(error) if error.errno() == Errno::EINVAL && source.holds(&to) => {
+                let sentence = format!("cannot move {source} into itself: {to} is below it");
+                Err(Failure::new(Exit::Failed, sentence))
+            }
+            renamed => source.done(&format!("give the name {to} to"), renamed).map(|_| ()),
+        }
     })
 }
 

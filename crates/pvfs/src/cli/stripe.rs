@@ -11,6 +11,7 @@ use crate::cli::exit::Failure;
 /// A directory's striping is the default of what is made in it. A file's striping is fixed when it
 /// is made; `set` makes an empty file with the striping asked for.
 #[derive(clap::Args, Clone, Debug)]
+#[command(override_usage = USAGE)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub struct Args {
     /// Show or choose.
@@ -25,6 +26,11 @@ pub enum Action {
     Get(get::Args),
     Set(set::Args),
 }
+
+/// Whoever guesses another word, such as `show`, is shown these.
+const USAGE: &str = "\
+pvfs stripe get [OPTIONS] <PATHS>...
+       pvfs stripe set [OPTIONS] <PATHS>...";
 
 const EXAMPLES: &str = "\
 Examples:

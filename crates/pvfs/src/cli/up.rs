@@ -19,6 +19,7 @@ use crate::connected::Connected;
 use crate::daemon::make_directory;
 use crate::local::{LocalCluster, LocalProcess, Started, Wishes, absolute, is_same, is_stopped};
 use crate::mounted;
+use crate::show::count;
 
 /// Start a file system on this machine, and mount it
 ///
@@ -91,9 +92,10 @@ fn refuse_other_iods(
         return Ok(());
     }
     let sentence = format!(
-        "the file system in {} has {iods} iods, and their number cannot change; leave --iods out, or give \
+        "the file system in {} has {}, and their number cannot change; leave --iods out, or give \
          another directory",
-        local.root().display()
+        local.root().display(),
+        count(iods as u64, "iod")
     );
     Err(Failure::new(Exit::Usage, sentence))
 }
@@ -229,11 +231,12 @@ fn report(
     let place =
         mount.map_or("not mounted".into(), |mount| format!("mounted on {}", mount.display()));
     let text = format!(
-        "{} is up: 1 manager, {iods} iods, {place}\ncluster file: {}",
+        "{} is up: 1 manager, {}, {place}\ncluster file: {}",
         cluster.filesystem().name,
+        count(iods as u64, "iod"),
         local.config().display()
     );
-    context.report(&value, text)
+    context.outcome(&value, text)
 }
 
 /// Waits for a signal, then stops everything.

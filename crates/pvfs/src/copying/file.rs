@@ -32,7 +32,11 @@ pub fn copy(job: &Job, wishes: &Wishes, progress: &Progress) -> Result<(), Failu
     let closed = to.close();
     from.close()?;
     synced.and(closed)?;
-    if wishes.preserve { keep(&job.to, &job.about) } else { Ok(()) }
+    if wishes.preserve {
+        keep(&job.to, &job.about)?;
+    }
+    progress.finish_file();
+    Ok(())
 }
 
 fn is_there(job: &Job) -> bool {

@@ -21,6 +21,8 @@ fn each_kind_of_failure_has_its_code_and_a_sentence() {
     fails(1, "pvfs mv pvfs:/absent pvfs:/y", "no such file");
     fails(2, "pvfs mv pvfs:/x pvfs:/d pvfs:/y", "several sources");
     fails(2, "pvfs cp pvfs:/d pvfs:/d", "onto or into itself");
+    fails(2, "pvfs cp -n 0 x pvfs:/z", "a file lies on at least one iod");
+    cluster.shell("pvfs stripe show pvfs:/x").fails(2).says("stripe get").says("stripe set");
     fails(2, "pvfs --config absent.toml ls", "absent.toml");
     fails(2, "echo nonsense > bad.toml; pvfs --config bad.toml ls", "bad.toml");
     fails(
@@ -56,6 +58,16 @@ fn errors_are_json_for_programs() {
         assert_eq!(value["code"], code, "{failed:?}");
         assert!(value["error"].as_str().is_some_and(|sentence| !sentence.is_empty()), "{failed:?}");
     }
+}
+
+#[test]
+fn a_copy_of_which_nothing_was_done_has_no_summary() {
+    let cluster = TestCluster::start(1);
+    for line in ["pvfs --json cp absent pvfs:/", "pvfs cp -r absent pvfs:/"] {
+        assert_eq!(cluster.shell(line).fails(1).stdout, "");
+    }
+    cluster.shell("pvfs cp absent pvfs:/").fails(1).in_one_sentence();
+    cluster.shell("touch x && pvfs --json cp x absent pvfs:/").fails(3).prints("\"files\":1");
 }
 
 #[test]

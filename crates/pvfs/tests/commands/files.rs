@@ -31,7 +31,13 @@ fn cp_copies_in_out_and_within() {
         .succeeds();
     cluster.shell("pvfs cp pvfs:/big out && cmp big out").succeeds();
     let again = cluster.shell("pvfs cp --update --json -p big pvfs:/big").succeeds().json();
-    assert!(again["files"].is_u64() && again["skipped"].is_u64(), "{again}");
+    assert_eq!((&again["files"], &again["skipped"]), (&0.into(), &1.into()), "{again}");
+    cluster
+        .shell("pvfs cp -ru big dir/sub pvfs:/")
+        .succeeds()
+        .says("1 file, ")
+        .says(", 1 file skipped");
+    cluster.shell("pvfs cp -ru big dir/sub small pvfs:/").succeeds().says(", 2 files skipped");
     let quiet = cluster.shell("pvfs cp --quiet small pvfs:/quiet").succeeds();
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
     cluster
@@ -73,10 +79,13 @@ fn ls_lists_as_it_was_asked() {
     assert_eq!(cluster.shell("pvfs ls").succeeds().lines(), ["dir"]);
     assert_eq!(cluster.shell("pvfs ls -a").succeeds().lines(), [".hidden", "dir"]);
     assert_eq!(cluster.shell("pvfs ls pvfs:/dir").succeeds().lines(), ["a", "link", "sub"]);
-    assert_eq!(cluster.shell("pvfs ls /dir/a").succeeds().lines(), ["/dir/a"]);
+    for typed in ["/dir/a", "pvfs:/dir/a", "pvfs:dir//a"] {
+        assert_eq!(cluster.shell(&format!("pvfs ls {typed}")).succeeds().lines(), [typed]);
+    }
     let long = cluster.shell("pvfs ls -l pvfs:/dir").succeeds();
     assert!(long.lines()[0].starts_with("-rw-------   1 "), "{long:?}");
     assert!(long.lines()[1].starts_with("lrwxrwxrwx   1 "), "{long:?}");
+    assert!(long.lines()[1].ends_with(" link -> a"), "{long:?}");
     assert!(long.lines()[2].starts_with("drwxr-xr-x "), "{long:?}");
     cluster.shell("pvfs ls -lH pvfs:/dir/sub").succeeds().prints("3.0M");
     cluster.shell("pvfs ls -d -l pvfs:/dir").succeeds().prints("drwxr-xr-x");
@@ -123,7 +132,7 @@ fn mv_mkdir_and_rm_change_names() {
     cluster.shell("pvfs cp small pvfs:/z && pvfs mv pvfs:/y pvfs:/z pvfs:/a/b").succeeds();
     assert_eq!(cluster.shell("pvfs ls pvfs:/a/b").succeeds().lines(), ["c", "y", "z"]);
     cluster.shell("pvfs mv -n pvfs:/a/b/y pvfs:/a/b/z").fails(1).in_one_sentence().says("exists");
-    cluster.shell("pvfs mv pvfs:/a pvfs:/a/b").fails(1).in_one_sentence();
+    cluster.shell("pvfs mv pvfs:/a pvfs:/a/b").fails(1).in_one_sentence().says("into itself");
     cluster.shell("pvfs rm pvfs:/a").fails(1).in_one_sentence().says("-r");
     cluster.shell("pvfs rm -r pvfs:/a pvfs:/private && pvfs rm -f pvfs:/absent").succeeds();
     assert_eq!(cluster.shell("pvfs ls").succeeds().lines(), [""; 0]);

@@ -71,3 +71,13 @@ fn up_says_which_process_runs_and_does_not_answer() {
     cluster.wake("mgr0");
     cluster.shell("pvfs up $ROOT --no-mount").succeeds();
 }
+
+#[test]
+fn up_and_down_are_quiet_when_told_so() {
+    let cluster = TestCluster::start(1);
+    for line in ["pvfs -q up $ROOT --no-mount", "pvfs down -q $ROOT"] {
+        let quiet = cluster.shell(line).succeeds();
+        assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""), "{line}");
+    }
+    cluster.shell("pvfs up $ROOT --no-mount").succeeds().prints("1 manager, 1 iod, not mounted");
+}
