@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use pvfs_client::{Options, block_on};
 use pvfs_config::{ByteSize, Cluster};
+use pvfs_net::call::CallError;
 use pvfs_wire::ops::Ping;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -15,7 +16,7 @@ use crate::cli::context::Context;
 use crate::cli::down;
 use crate::cli::exit::{Exit, Failure};
 use crate::cli::place::mounts;
-use crate::connected::Connected;
+use crate::connected::{Connected, failure};
 use crate::daemon::make_directory;
 use crate::local::{LocalCluster, LocalProcess, Started, Wishes, absolute, is_same, is_stopped};
 use crate::mounted;
@@ -146,10 +147,14 @@ fn wait_for(
     let server = servers.find(|server| server.name() == process.name);
     let server = server.expect("every daemon of the cluster file is a server");
     let until = Instant::now() + START_TIME;
-    while block_on(connected.user.inquire(server, &Ping {})).is_err() {
+    while let Err(error) = block_on(connected.user.inquire(server, &Ping {})) {
         match (local.has_ended(process, &mut started), &started) {
             (true, Started::Before) => started = start(local, &connected.cluster, process)?,
             (true, Started::Now(_)) => return Err(not_started(local, process)),
+            // Asking again would only end in a lockout.
+            (false, _) if matches!(error, CallError::Refused { .. }) => {
+                return Err(failure(format!("cannot use {}", process.name), &error.into()));
+            }
             (false, _) if Instant::now() > until => return Err(silent(local, process)),
             (false, _) => std::thread::sleep(Duration::from_millis(20)),
         }

@@ -1,5 +1,7 @@
 //! What `pvfs up`, `down` and `status` make of processes that are not as they left them.
 
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use crate::support::setup::Setup;
@@ -42,7 +44,7 @@ fn a_mount_whose_process_was_killed_is_told_by_status_and_made_anew_by_up() {
     let cluster = TestCluster::start_with(1, &[]);
     cluster.shell("echo hello > $MNT/f && pvfs status").succeeds().prints("mounted on");
     cluster.signal("mount", Signal::KILL);
-    eventually("the mount is dead", std::time::Duration::from_secs(10), || {
+    eventually("the mount is dead", Duration::from_secs(10), || {
         !cluster.shell("ls $MNT").is_success()
     });
     cluster.shell("pvfs status").ends_with(3).prints("fs/mnt is dead");
@@ -80,4 +82,12 @@ fn up_and_down_are_quiet_when_told_so() {
         assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""), "{line}");
     }
     cluster.shell("pvfs up $ROOT --no-mount").succeeds().prints("1 manager, 1 iod, not mounted");
+}
+
+#[test]
+fn up_says_at_once_that_daemons_have_another_key() {
+    let cluster = TestCluster::start(1);
+    cluster.shell("printf '5a%.0s' {1..32} > $ROOT/cluster.key").succeeds();
+    let refused = cluster.shell("pvfs up $ROOT --no-mount").fails(5).in_one_sentence();
+    refused.says("io0 refused the connection: the session").within(Duration::from_secs(10));
 }
