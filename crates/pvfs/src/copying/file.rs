@@ -65,7 +65,7 @@ fn copy_ranges(
                 scope.spawn(move || copy_part(range))
             })
             .collect();
-        let first = copy_part(0..part.min(size).max(1));
+        let first = copy_part(0..part.min(size));
         let others = running.into_iter().map(|one| one.join().expect("a stream does not panic"));
         [first].into_iter().chain(others).collect()
     });
@@ -78,8 +78,12 @@ fn copy_ranges(
         // Nothing was written where the file ends with a hole.
         to.set_size(size)?;
     }
-    // What was appended since we looked, or all of a file whose size is not told beforehand (/proc).
-    copy_range(from, to, end..u64::MAX, wishes, progress).map(|_| ())
+    match from {
+        // It has told its size, and each of its iods would have to be asked whether there is more now.
+        End::Inside(..) => Ok(()),
+        // What was appended since we looked, or all of a file whose size is not told beforehand (/proc).
+        End::Local(..) => copy_range(from, to, end..u64::MAX, wishes, progress).map(|_| ()),
+    }
 }
 
 /// Copies what is no hole until the end of the range or of the file; returns where that was.
