@@ -236,7 +236,8 @@ pub fn failure(doing: impl Display, error: &Error) -> Failure {
     Failure::new(exit_of(error), format!("{doing}: {error}"))
 }
 
-fn exit_of(error: &Error) -> Exit {
+/// The exit code that tells scripts of a failed operation.
+pub fn exit_of(error: &Error) -> Exit {
     match error {
         Error::Setup(_) => Exit::Usage,
         Error::NoSession(_) => Exit::Denied,

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
-use crate::connected::Connected;
+use crate::connected::{Connected, exit_of};
 
 type Daemon = Server<pvfs_client::Blocking>;
 
@@ -57,14 +57,16 @@ pub fn give(
         connected.user.inquire(server, &Control { order: Bytes(order) }).await
     };
     let answers = block_on(all(servers.iter().map(|server| give_one(server))));
-    let failed = answers.iter().filter(|answer| answer.is_err()).count();
     for (server, answer) in servers.iter().zip(&answers) {
         report(server.name(), answer.as_ref().map(|done| done.state), context)?;
     }
-    match failed {
-        0 => Ok(()),
-        some if some == servers.len() => Err(Failure::told(Exit::Unreachable)),
-        _ => Err(Failure::told(Exit::Partial)),
+    let failed: Vec<CallError> = answers.into_iter().filter_map(Result::err).collect();
+    match failed.first() {
+        None => Ok(()),
+        Some(error) if failed.len() == servers.len() => {
+            Err(Failure::told(exit_of(&error.clone().into())))
+        }
+        Some(_) => Err(Failure::told(Exit::Partial)),
     }
 }
 
