@@ -1,7 +1,7 @@
 //! `pvfs down`: stop what `pvfs up` started.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pvfs_config::Cluster;
@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
+use crate::cli::place::mounts;
 use crate::local::{Ended, LocalCluster, LocalProcess};
 use crate::mounted;
 
@@ -52,6 +53,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     }
     stop_all(&local, args, context)?;
     if args.remove {
+        refuse_mounts_below(local.root())?;
         fs::remove_dir_all(local.root()).map_err(|error| {
             Failure::io(&format!("cannot delete {}", local.root().display()), &error)
         })?;
@@ -61,6 +63,19 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let what = format!("{done} the file system of {directory}");
     let told = json!({ "stopped": true, "removed": args.remove, "directory": directory });
     context.outcome(&told, what)
+}
+
+/// To delete what is mounted there would be to delete the files of a file system that is up.
+fn refuse_mounts_below(root: &Path) -> Result<(), Failure> {
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+    let Some(mount) = mounts().into_iter().find(|mount| mount.directory.starts_with(&root)) else {
+        return Ok(());
+    };
+    let mount = mount.directory.display().to_string();
+    let sentence = format!(
+        "stopped, but nothing is deleted: {mount} is mounted there; pvfs umount {mount} first"
+    );
+    Err(Failure::new(Exit::Failed, sentence))
 }
 
 /// Unmounts, then stops the manager and the iods. What does not end by itself in time is killed, and said; what

@@ -91,3 +91,19 @@ fn up_says_at_once_that_daemons_have_another_key() {
     let refused = cluster.shell("pvfs up $ROOT --no-mount").fails(5).in_one_sentence();
     refused.says("io0 refused the connection: the session").within(Duration::from_secs(10));
 }
+
+#[test]
+fn down_deletes_no_files_of_another_file_system_that_is_mounted_below() {
+    if !can_mount() {
+        return;
+    }
+    let (cluster, other) = (TestCluster::start(1), TestCluster::start(1));
+    let mount = cluster.root().join("other").display().to_string();
+    std::fs::create_dir(&mount).unwrap();
+    other.run(&["mount", &mount]);
+    other.shell("echo hello > f && pvfs cp f pvfs:/f").succeeds();
+    cluster.shell("pvfs down $ROOT --remove").fails(1).in_one_sentence().says("is mounted there");
+    other.shell("pvfs cat pvfs:/f").succeeds().prints("hello");
+    other.run(&["umount", &mount]);
+    cluster.shell("pvfs down $ROOT --remove").succeeds();
+}
