@@ -13,4 +13,5 @@ mod networks;
 mod power;
 mod refusals;
 mod stops;
+mod versions;
 mod writer;
