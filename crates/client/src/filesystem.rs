@@ -307,8 +307,9 @@ fn exists(endpoint: &Endpoint) -> bool {
     matches!(endpoint, Endpoint::Unix { path } if path.exists())
 }
 
-/// How long nobody who only looks asks an iod again that did not answer.
-const SILENT_TIME: Duration = Duration::from_secs(5);
+/// How long nobody who only looks asks an iod again that did not answer: long enough for a listing to go on, and not
+/// for anybody to miss that it is back.
+const SILENT_TIME: Duration = Duration::from_secs(1);
 
 /// A request's data fits a processor's cache on both ends.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;

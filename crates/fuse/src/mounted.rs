@@ -147,7 +147,10 @@ impl Mounted {
         match told {
             Ok((attr, ..)) => Ok(*last.insert(self.nodes.seen(attr))),
             Err(error) if is_silence(&error) => {
-                *silent_until = Blocking.now().after(SILENT_TIME);
+                // One that refuses connections costs no time.
+                if matches!(error, Error::Call(CallError::Timeout { .. })) {
+                    *silent_until = Blocking.now().after(SILENT_TIME);
+                }
                 last.ok_or(error)
             }
             Err(error) => Err(error),
@@ -258,8 +261,8 @@ pub fn wait<T>(thread: u32, operation: impl Future<Output = Result<T>>) -> Resul
 /// How long a request waits before, and between, looks at whether its program was killed.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long a manager that did not answer is not asked for the root's attributes again.
-const SILENT_TIME: Duration = Duration::from_secs(5);
+/// How long a manager that did not answer is not asked for the root's attributes again: df looks twice.
+const SILENT_TIME: Duration = Duration::from_secs(1);
 
 /// Data requests under way at once, besides those of the reading threads.
 const DATA_THREADS_MAX: usize = 64;
