@@ -12,13 +12,13 @@ use pvfs_client::{Error, Filesystem, Result, User, block_on};
 use pvfs_net::blocking::Blocking;
 use pvfs_net::buffer::Pool;
 use pvfs_net::call::CallError;
-use pvfs_net::runtime::{Instant, Runtime, before};
+use pvfs_net::runtime::{Runtime, before};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, FileKind, Placement, SizeState};
 use pvfs_wire::handle::ROOT_OBJECT;
 use pvfs_wire::ops::Target;
 
-use crate::attributes::{is_silence, silent_server};
+use crate::attributes::silent_server;
 use crate::coherence::Coherence;
 use crate::directory::OpenDirectory;
 use crate::handles::{Handles, OpenEntry};
@@ -47,8 +47,8 @@ pub struct Mounted {
     pub replaced: Replaced<Pin>,
     pub coherence: Coherence,
     pub silence: Arc<Silence>,
-    /// What the root's attributes last were, and until when the manager is not asked because it did not answer.
-    root: Mutex<(Option<Attr>, Instant)>,
+    /// What the root's attributes last were.
+    root: Mutex<Option<Attr>>,
     pub files: Handles<OpenEntry>,
     pub directories: Handles<OpenDirectory>,
     pub owners: Owners,
@@ -85,7 +85,7 @@ impl Mounted {
             replaced: Replaced::default(),
             coherence: Coherence::default(),
             silence: Arc::default(),
-            root: Mutex::new((None, Instant(0))),
+            root: Mutex::default(),
             files: Handles::default(),
             directories: Handles::default(),
             owners: Owners::default(),
@@ -132,27 +132,25 @@ impl Mounted {
         }
     }
 
-    /// The root's attributes. A manager that does not answer soon is not waited for: who looks at the mount itself, as df
-    /// does, is shown what they last were.
+    /// The root's attributes. While no manager runs nothing changes, and who looks at the mount itself, as df does, is
+    /// shown what they last were.
     pub fn stat_root(&self, requester: Requester) -> Result<Attr> {
         const NO_PANIC: &str = "no code panics while it holds the attributes";
         let root = self.nodes.handle(ROOT_OBJECT)?;
-        if let (Some(last), silent_until) = *self.root.lock().expect(NO_PANIC)
-            && Blocking.now() < silent_until
-        {
-            return Ok(last);
-        }
-        let told = self.act(requester, |user| async move { user.attributes_soon(root).await });
-        let (last, silent_until) = &mut *self.root.lock().expect(NO_PANIC);
-        match told {
-            Ok((attr, ..)) => Ok(*last.insert(self.nodes.seen(attr))),
-            Err(error) if is_silence(&error) => {
-                // One that refuses connections costs no time.
-                if matches!(error, Error::Call(CallError::Timeout { .. })) {
-                    *silent_until = Blocking.now().after(SILENT_TIME);
-                }
-                last.ok_or(error)
+        let last = *self.root.lock().expect(NO_PANIC);
+        let told = self.act(requester, |user| async move {
+            match last {
+                Some(_) => user.attributes_now(root).await,
+                None => user.attributes(root).await,
             }
+        });
+        match told {
+            Ok((attr, ..)) => {
+                let seen = self.nodes.seen(attr);
+                *self.root.lock().expect(NO_PANIC) = Some(seen);
+                Ok(seen)
+            }
+            Err(error @ Error::Call(CallError::Unreachable { .. })) => last.ok_or(error),
             Err(error) => Err(error),
         }
     }
@@ -260,9 +258,6 @@ pub fn wait<T>(thread: u32, operation: impl Future<Output = Result<T>>) -> Resul
 
 /// How long a request waits before, and between, looks at whether its program was killed.
 const LOOK: Duration = Duration::from_millis(500);
-
-/// How long a manager that did not answer is not asked for the root's attributes again: df looks twice.
-const SILENT_TIME: Duration = Duration::from_secs(1);
 
 /// Data requests under way at once, besides those of the reading threads.
 const DATA_THREADS_MAX: usize = 64;

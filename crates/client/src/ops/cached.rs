@@ -68,12 +68,13 @@ impl<R: Runtime> User<R> {
         self.attributes_within(handle, self.filesystem.metadata_patience()).await
     }
 
-    /// The like for who does without when the manager does not answer soon.
-    pub async fn attributes_soon(
+    /// The like for who does without when no manager runs, and does not wait for one to be started.
+    pub async fn attributes_now(
         &self,
         handle: Handle,
     ) -> Result<(Attr, Option<Placement>, Instant)> {
-        self.attributes_within(handle, self.filesystem.status_patience()).await
+        let patience = Patience { insist: false, ..self.filesystem.metadata_patience() };
+        self.attributes_within(handle, patience).await
     }
 
     async fn attributes_within(

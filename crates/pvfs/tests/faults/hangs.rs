@@ -146,19 +146,16 @@ fn a_mount_with_an_iod_dead_or_hung_tells_no_size_that_it_never_knew() {
 }
 
 #[test]
-fn df_of_a_mount_does_not_wait_for_a_manager_that_is_dead_or_hung() {
+fn df_of_a_mount_does_not_wait_for_a_manager_that_does_not_run() {
     if !can_mount() {
         return;
     }
     let cluster = TestCluster::start(1);
     cluster.mount("mnt");
     cluster.shell("df $MNT && ls -ld $MNT").succeeds();
-    // By then nothing that is cached holds any more.
-    let lease = Duration::from_secs(6);
-    cluster.hang("mgr0");
-    std::thread::sleep(lease);
-    cluster.shell("df $MNT").succeeds().within(PROMPT * 2);
     cluster.signal("mgr0", rustix::process::Signal::KILL);
+    // By then nothing that is cached holds any more.
+    std::thread::sleep(Duration::from_secs(6));
     cluster.shell("df $MNT").succeeds().within(PROMPT);
     cluster.up();
     cluster.shell("touch $MNT/f && ls $MNT").succeeds().prints("f");
