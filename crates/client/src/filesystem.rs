@@ -247,9 +247,16 @@ impl<R: Runtime> Filesystem<R> {
         self.given_up_list().extend(opens);
     }
 
-    /// Opens to be closed by whoever talks to the manager next.
+    /// Opens to be closed by whoever talks to the manager next, with those whose close may not have arrived.
     pub(crate) fn take_given_up(&self) -> Vec<u64> {
-        std::mem::take(&mut *self.given_up_list())
+        let mut opens = std::mem::take(&mut *self.given_up_list());
+        opens.extend(self.manager().take_unheard());
+        opens
+    }
+
+    /// Whether a lock on this file was granted, and not given up as a whole.
+    pub(crate) fn has_locked(&self, handle: Handle) -> bool {
+        self.lock_table().contains_key(&handle)
     }
 
     fn given_up_list(&self) -> MutexGuard<'_, Vec<u64>> {

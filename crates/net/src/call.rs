@@ -242,10 +242,16 @@ impl<R: Runtime> Server<R> {
 
     /// Closes all idle lanes; those in use close when their calls end in error or are given back.
     pub fn disconnect(&self) {
-        let mut lanes = self.lock();
+        let lanes = &mut *self.lock();
+        lanes.unheard.extend(lanes.idle.iter().flat_map(|(_, lane)| lane.unheard()));
         lanes.idle.clear();
         lanes.pipes.iter().for_each(|pipe| pipe.break_off());
         lanes.is_whole();
+    }
+
+    /// The marks of what was posted ([`Caller::post`]) and may not have arrived: the connection ended first.
+    pub fn take_unheard(&self) -> Vec<u64> {
+        std::mem::take(&mut self.lock().unheard)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Lanes<R::Stream>> {
@@ -312,6 +318,41 @@ impl<R: Runtime> Caller<R> {
         let call = Call::new::<O>(server, principal, Sequence::default(), patience);
         let call = Call { mover: Mover::Queue, together: Some(together), ..call };
         self.ask(&call, request).await?.outcome.map_err(CallError::from)
+    }
+
+    /// Sends a request of which a repetition changes nothing, and waits for no reply: there is none. False when there was no
+    /// idle connection for it, or that broke; then it has to be asked for. Should it turn out later that it may not have
+    /// arrived, [`Server::take_unheard`] has its mark.
+    pub async fn post<O: Operation>(
+        &self,
+        server: &Server<R>,
+        principal: &Principal,
+        request: &O,
+        mark: u64,
+        patience: Patience,
+    ) -> bool {
+        let call = Call::new::<O>(server, principal, Sequence::default(), patience);
+        let deadline = self.runtime.now().after(patience.timeout);
+        let body = request.to_bytes();
+        let posted = self.try_post(&call, deadline, &body, mark);
+        matches!(before(&self.runtime, deadline, posted).await, Some(Ok(true)))
+    }
+
+    async fn try_post(
+        &self,
+        call: &Call<'_, R>,
+        deadline: Instant,
+        body: &[u8],
+        mark: u64,
+    ) -> Result<bool, Trouble> {
+        let Some(mut lease) = call.server.lease_to_post() else { return Ok(false) };
+        let (session, _) = self.enter(call, &mut lease).await?;
+        let header = self.header(call, session, deadline);
+        let outgoing = Outgoing { header, body, data: &[], data_checksum: false, lent: None };
+        let lane = lease.lane.as_mut().expect(LEASED);
+        lane.post(&self.runtime, &outgoing, mark).await.map_err(Trouble::Lane)?;
+        lease.healthy = true;
+        Ok(true)
     }
 
     async fn ask<O: Operation>(
@@ -457,33 +498,19 @@ impl<R: Runtime> Caller<R> {
             return Ok(incoming);
         }
         let mut lease = self.lane(call.server, call.mover).await?;
-        let lane = lease.lane.as_mut().expect("a lease holds a lane until it is dropped");
-        let credential = call
-            .principal
-            .credential(self.runtime.wall_s())
-            .map_err(|errno| Trouble::Final(CallError::Status(errno)))?;
-        let introduced = self.introduce(call, lane, &credential).await;
-        if let Err(Trouble::Lane(LaneError::Refused(_))) = introduced {
-            lease.healthy = true;
-        }
-        let session = introduced?;
+        let (session, credential) = self.enter(call, &mut lease).await?;
         if let Err(error) = self.note_sent(call, sent) {
             lease.healthy = true;
             return Err(error);
         }
+        let lane = lease.lane.as_mut().expect(LEASED);
         let token = call.shown.and_then(|shown| match data.lent {
             // It may be that the daemon is never sent this request.
             Some(_) => Some(shown.token.clone()),
             None => lane.show(shown.number, shown.version, &shown.token),
         });
         let body = build(token);
-        let header = Header {
-            session,
-            sequence: call.sequence,
-            timeout_ms: remaining_ms(&self.runtime, deadline),
-            map_version: call.server.map_version.load(Ordering::Relaxed),
-            ..Header::request(call.operation, 0)
-        };
+        let header = self.header(call, session, deadline);
         let data_checksum = self.data_checksum;
         let lent = data.lent;
         let outgoing = Outgoing { header, body: &body, data: data.out, data_checksum, lent };
@@ -500,6 +527,35 @@ impl<R: Runtime> Caller<R> {
         }
         lease.healthy = true;
         Ok(incoming)
+    }
+
+    /// The number of the principal's session on a leased lane, and what it was introduced with.
+    async fn enter(
+        &self,
+        call: &Call<'_, R>,
+        lease: &mut Lease<'_, R>,
+    ) -> Result<(u32, Arc<Credential>), Trouble> {
+        let credential = call
+            .principal
+            .credential(self.runtime.wall_s())
+            .map_err(|errno| Trouble::Final(CallError::Status(errno)))?;
+        let lane = lease.lane.as_mut().expect(LEASED);
+        let introduced = self.introduce(call, lane, &credential).await;
+        if let Err(Trouble::Lane(LaneError::Refused(_))) = introduced {
+            lease.healthy = true;
+        }
+        Ok((introduced?, credential))
+    }
+
+    /// What a request of this call begins with; the connection adds what it knows.
+    fn header(&self, call: &Call<'_, R>, session: u32, deadline: Instant) -> Header {
+        Header {
+            session,
+            sequence: call.sequence,
+            timeout_ms: remaining_ms(&self.runtime, deadline),
+            map_version: call.server.map_version.load(Ordering::Relaxed),
+            ..Header::request(call.operation, 0)
+        }
     }
 
     /// Notes under which lease a change goes out. EIO for one that went out under another: the reply records went with
@@ -716,6 +772,8 @@ fn timeout(call: &Call<'_, impl Runtime>, last: String) -> CallError {
     let waited_ms = call.patience.timeout.as_millis() as u64;
     CallError::Timeout { server: call.server.name.clone(), waited_ms, last }
 }
+
+const LEASED: &str = "a lease holds a lane until it is dropped";
 
 static PRINCIPALS: AtomicU64 = AtomicU64::new(1);
 

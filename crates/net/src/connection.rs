@@ -311,6 +311,9 @@ impl<S: Stream> Connection<S> {
     }
 
     fn push(&mut self, request: &Header, response: Response, now: Now) {
+        if request.unanswered {
+            return;
+        }
         if self.output.is_empty() {
             self.progress_at = now.instant;
         }

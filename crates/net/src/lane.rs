@@ -36,6 +36,8 @@ pub struct Lane<S> {
     is_left: bool,
     /// The buffers of this process that the daemon was given.
     buffers: Option<Arc<SharedBuffers>>,
+    /// Of what was posted since a reply was last heard: it may not have arrived.
+    unheard: Vec<u64>,
 }
 
 /// Which of the client's connections this is, for the daemon to tell stale ones.
@@ -126,6 +128,7 @@ impl<S: Stream> Lane<S> {
             tray: None,
             is_left: false,
             buffers: None,
+            unheard: Vec::new(),
         };
         ready(runtime, &lane.stream, Interest::Writable).await;
         lane.welcome = lane.ask(runtime, hello).await?;
@@ -203,7 +206,34 @@ impl<S: Stream> Lane<S> {
         {
             return Err(DecodeError::Value.into());
         }
+        // Requests of a connection are taken up in their order.
+        self.unheard.clear();
         Ok(incoming)
+    }
+
+    /// Sends a request that gets no reply. `mark` tells which it was, should the connection end before anything is
+    /// heard from the other end.
+    pub async fn post<R: Runtime<Stream = S>>(
+        &mut self,
+        runtime: &R,
+        outgoing: &Outgoing<'_>,
+        mark: u64,
+    ) -> Result<(), LaneError> {
+        self.tag += 1;
+        self.unheard.push(mark);
+        let header = Header { unanswered: true, ..outgoing.header };
+        self.send(runtime, &Outgoing { header, ..*outgoing }).await
+    }
+
+    /// Whether one more request may be outstanding beside those posted, and the exchange that follows them.
+    pub fn may_post(&self) -> bool {
+        let posted_max = POSTED_MAX.min(usize::from(self.welcome.requests_max) / 2);
+        self.unheard.len() < posted_max
+    }
+
+    /// The marks of what was posted and not heard of.
+    pub fn unheard(&self) -> &[u64] {
+        &self.unheard
     }
 
     async fn ask<R: Runtime<Stream = S>, O: Operation>(
@@ -574,6 +604,9 @@ fn nobody_yet() -> Welcome {
         generation: 0,
     }
 }
+
+/// Requests without reply before one that shows whether the other end lives.
+const POSTED_MAX: usize = 16;
 
 /// Room for the header and the body of most replies.
 const HEAD_BYTES: usize = 1024;

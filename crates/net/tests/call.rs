@@ -200,6 +200,34 @@ fn a_call_survives_a_restart_and_an_absent_daemon_is_told_in_time() {
     drop(waiting.join());
 }
 
+#[test]
+fn what_is_posted_arrives_or_is_told_to_be_unheard() {
+    let service = Arc::new(Echo::default());
+    let daemon = start_any(service.clone(), [1; 32], &any_port());
+    let at = daemon.endpoints()[0].clone();
+    let server = Server::new("echo", vec![at.clone()]);
+    let (caller, principal) = (caller(), principal([1; 32]));
+    let post = |mark| block_on(caller.post(&server, &principal, &StatStore {}, mark, PATIENT));
+    let ask = || block_on(caller.call(&server, &principal, &StatStore {}, PATIENT)).unwrap();
+    assert!(!post(1), "there is no connection yet");
+    assert_eq!(ask().total_bytes, 0);
+    assert!((2..5).all(&post));
+    assert_eq!(ask().total_bytes, 4, "in their order");
+    assert!(server.take_unheard().is_empty());
+    // Somebody has to be heard of now and then.
+    assert_eq!((0..100).take_while(|mark| post(*mark)).count(), 16);
+    assert_eq!(ask().total_bytes, 21);
+    assert!(post(7) && post(8));
+    daemon.stop(Duration::from_secs(1));
+    let again = start(Echo::default(), [1; 32], &at);
+    assert_eq!(ask().total_bytes, 0);
+    assert_eq!(server.take_unheard(), [7, 8]);
+    assert!(post(9));
+    server.disconnect();
+    assert_eq!(server.take_unheard(), [9]);
+    drop(again);
+}
+
 /// Tells its second visitor that the lease is lost, and answers no change the first time.
 #[derive(Default)]
 struct Forgetful {

@@ -10,7 +10,7 @@
 //! 20  data_bytes  u32   file data, right after the body
 //! 24  status      u32   of a reply: 0 or an error number
 //! 28  flags       u16   bit 0: data_crc is meaningful; bit 1, of a request on one node: the data are in shared
-//!                       memory, at its beginning, and not here
+//!                       memory, at its beginning, and not here; bit 2, of a request: no reply is sent
 //! 30  credits     u16   of a reply: how many requests this connection may have outstanding
 //! 32  session     u32   on whose behalf, as the auth reply numbered it; 0 none
 //! 36  map_version u32   of the cluster map the sender goes by; 0 does not matter
@@ -84,6 +84,8 @@ pub struct Header {
     pub data_crc: Option<u32>,
     /// Of a request: the data are in the memory that its sender shares, and do not follow.
     pub shared_data: bool,
+    /// Of a request: its sender does not wait for a reply, and gets none.
+    pub unanswered: bool,
 }
 
 impl Header {
@@ -104,6 +106,7 @@ impl Header {
             body_crc: 0,
             data_crc: None,
             shared_data: false,
+            unanswered: false,
         }
     }
 
@@ -170,8 +173,9 @@ impl Header {
             body_crc: word(bytes, 52),
             data_crc: (half(bytes, 28) & FLAG_DATA_CRC != 0).then(|| word(bytes, 56)),
             shared_data: half(bytes, 28) & FLAG_SHARED_DATA != 0,
+            unanswered: half(bytes, 28) & FLAG_UNANSWERED != 0,
         };
-        if header.shared_data && header.kind != Kind::Request {
+        if (header.shared_data || header.unanswered) && header.kind != Kind::Request {
             return Err(DecodeError::Value);
         }
         header.check_lengths()
@@ -185,7 +189,8 @@ impl Header {
     fn flags(&self) -> u16 {
         let data_crc = if self.data_crc.is_some() { FLAG_DATA_CRC } else { 0 };
         let shared_data = if self.shared_data { FLAG_SHARED_DATA } else { 0 };
-        data_crc | shared_data
+        let unanswered = if self.unanswered { FLAG_UNANSWERED } else { 0 };
+        data_crc | shared_data | unanswered
     }
 
     /// Whether `body` is what the sender sent.
@@ -272,6 +277,7 @@ pub const OK: Errno = Errno(0);
 const MAGIC: [u8; 4] = *b"PVFS";
 const FLAG_DATA_CRC: u16 = 1;
 const FLAG_SHARED_DATA: u16 = 2;
+const FLAG_UNANSWERED: u16 = 4;
 const COUNT_BITS: u32 = 48;
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
@@ -323,6 +329,11 @@ mod tests {
         assert_eq!(Header::decode(&sample().encode()), Ok(sample()));
         let reply = sample().reply(Errno::ENOENT);
         assert_eq!(Header::decode(&reply.encode()), Ok(reply));
+        let posted = Header { unanswered: true, ..sample() };
+        assert_eq!(Header::decode(&posted.encode()), Ok(posted));
+        assert!(!posted.reply(OK).unanswered);
+        let senseless = Header { unanswered: true, ..reply };
+        assert_eq!(Header::decode(&senseless.encode()), Err(DecodeError::Value));
     }
 
     #[test]

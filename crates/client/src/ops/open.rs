@@ -166,8 +166,11 @@ impl<R: Runtime> User<R> {
         match file.registration {
             Registration::Own(open) => {
                 let wrote = self.report(&file).await;
-                let opens = vec![ClosedOpen { open, wrote }];
-                let Closed { unsettled } = self.ask_together(&Close { opens }).await?;
+                let close = Close { opens: vec![ClosedOpen { open, wrote }] };
+                if wrote.is_none() && self.post_close(&file, open, &close).await {
+                    return Ok(());
+                }
+                let Closed { unsettled } = self.ask_together(&close).await?;
                 // After a write that failed the iods may not answer; then whoever wants to know asks.
                 let failed = file.wrote().is_some_and(|wrote| wrote.uncertain);
                 for attr in unsettled.into_iter().filter(|_| !failed) {
@@ -178,6 +181,17 @@ impl<R: Runtime> User<R> {
             // The shared open goes on without us, and its size is asked from the iods until it ends.
             Registration::Shared(..) => Ok(()),
         }
+    }
+
+    /// Has the manager close what nothing was written through and what holds no lock, without waiting for it: nobody can
+    /// tell the difference. False when that was not possible at once.
+    async fn post_close(&self, file: &OpenFile, open: u64, close: &Close) -> bool {
+        if self.together.is_some() || self.filesystem.has_locked(file.handle) {
+            return false;
+        }
+        let (caller, manager) = (self.filesystem.caller(), self.filesystem.manager());
+        let patience = self.filesystem.metadata_patience();
+        caller.post(manager, &self.principal, close, open, patience).await
     }
 
     /// What was written, as the manager is to know it. Where the size does not tell what the file takes on disks, the

@@ -5,13 +5,12 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use pvfs_wire::token::Credential;
-use pvfs_wire::{Bytes, DecodeError, Errno, Header};
+use pvfs_wire::{Bytes, DecodeError, Errno};
 
 use super::pool::Way;
-use super::{Call, Caller, Data, SentUnder, Server, Trouble, remaining_ms};
+use super::{Call, Caller, Data, SentUnder, Server, Trouble};
 use crate::lane::{Incoming, LaneError};
 use crate::pipe::{Answer, MESSAGE_BYTES_MAX, Opened, Owner, Pipe, Together};
 use crate::runtime::{Instant, Runtime};
@@ -55,13 +54,7 @@ impl<R: Runtime> Caller<R> {
             }
         };
         self.note_sent(call, sent)?;
-        let header = Header {
-            session: pipe.session,
-            sequence: call.sequence,
-            timeout_ms: remaining_ms(&self.runtime, deadline),
-            map_version: call.server.map_version.load(Ordering::Relaxed),
-            ..Header::request(call.operation, 0)
-        };
+        let header = self.header(call, pipe.session, deadline);
         let out = (data.out, self.data_checksum);
         let exchange = place.exchange(&self.runtime, header, call.shown, make, out);
         let answer = exchange.await.map_err(Trouble::Lane)?;

@@ -16,6 +16,8 @@ pub(super) struct Lanes<S> {
     pub(super) idle: Vec<(LaneId, Box<Lane<S>>)>,
     pub(super) broken: Vec<LaneId>,
     pub(super) pipes: Vec<Arc<Pipe<S>>>,
+    /// Of what was posted over connections that have ended since.
+    pub(super) unheard: Vec<u64>,
     count: u32,
     /// Lanes in use by operations of queues.
     queued: u32,
@@ -31,6 +33,7 @@ impl<S> Default for Lanes<S> {
             idle: Vec::new(),
             broken: Vec::new(),
             pipes: Vec::new(),
+            unheard: Vec::new(),
             count: 0,
             queued: 0,
             waiting: Lines::default(),
@@ -155,6 +158,14 @@ impl<S: Stream> Lanes<S> {
         Some(taken)
     }
 
+    /// A lane that is idle and takes one more request without reply, if nothing is to be connected again first.
+    fn take_to_post(&mut self) -> Option<(LaneId, Box<Lane<S>>)> {
+        if !self.is_whole() {
+            return None;
+        }
+        self.idle.pop_if(|(_, lane)| lane.may_post())
+    }
+
     fn take_any(&mut self) -> Option<Taken<S>> {
         if !self.is_whole()
             && let Some(id) = self.broken.pop()
@@ -176,6 +187,13 @@ impl<R: Runtime> Server<R> {
     pub(super) async fn lease(&self, mover: Mover, runtime: &R) -> Lease<'_, R> {
         let mut wish = Wish { server: self, mover, turn: Turn::default() };
         poll_fn(|cx| wish.poll(cx.waker(), runtime)).await
+    }
+
+    /// The lane that was used last, if it is idle and takes one more request without reply.
+    pub(super) fn lease_to_post(&self) -> Option<Lease<'_, R>> {
+        let (id, lane) = self.lock().take_to_post()?;
+        let (server, mover, lane) = (self, Mover::Waiter, Some(lane));
+        Some(Lease { server, mover, id, lane, healthy: false, is_kept: false })
     }
 }
 
@@ -228,6 +246,7 @@ impl<R: Runtime> Lease<'_, R> {
     /// The lane for good.
     pub(super) fn keep(mut self) -> Option<(LaneId, Box<Lane<R::Stream>>)> {
         let lane = self.lane.take()?;
+        self.server.lock().unheard.extend(lane.unheard());
         self.is_kept = true;
         Some((self.id, lane))
     }
@@ -239,7 +258,10 @@ impl<R: Runtime> Drop for Lease<'_, R> {
         match self.lane.take() {
             Some(lane) if self.healthy => lanes.idle.push((self.id, lane)),
             _ if self.is_kept => {}
-            _ => lanes.broken.push(next_incarnation(self.id)),
+            lane => {
+                lanes.unheard.extend(lane.iter().flat_map(|lane| lane.unheard()));
+                lanes.broken.push(next_incarnation(self.id));
+            }
         }
         lanes.queued -= u32::from(self.mover == Mover::Queue);
         lanes.waiting.call();

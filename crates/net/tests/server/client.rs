@@ -120,6 +120,14 @@ impl Client {
         [&header.encode()[..], body, data].concat()
     }
 
+    /// Sends a request that is to have no reply.
+    pub fn post(&mut self, operation: u16, body: &[u8]) {
+        self.tag += 1;
+        let request = Header::request(operation, self.tag).with_body(body);
+        let header = Header { session: self.session, unanswered: true, ..request };
+        self.transport.write_all(&[&header.encode()[..], body].concat()).unwrap();
+    }
+
     /// The header of a request whose data, so many bytes, are on a tray.
     pub fn on_a_tray(&mut self, operation: u16, body: &[u8], data_bytes: u32) -> Header {
         self.tag += 1;

@@ -234,6 +234,29 @@ fn a_dropped_ticket_answers_eio() {
 }
 
 #[test]
+fn a_request_that_is_to_have_no_reply_is_served_and_has_none() {
+    let fixture = Fixture::new();
+    for (number, endpoint) in (10..).zip(fixture.both()) {
+        let mut client = Client::introduced(&endpoint, hello(number, 1), &credential());
+        for round in 0..100 {
+            // Answered at once, by another thread, by nobody, and by the gate.
+            let session = client.session;
+            [ECHO, LATER, FORGET].into_iter().for_each(|way| client.post(way, &[1, round]));
+            client.session = 0;
+            client.post(ECHO, b"nobody's");
+            client.session = session;
+            client.send(ECHO, b"heard", b"");
+            assert_eq!(client.receive().unwrap().body, b"heard");
+        }
+        let served = fixture.echo.served.lock().unwrap();
+        let bodies: Vec<&[u8]> =
+            served.iter().filter(|(by, _)| *by == number).map(|(_, body)| &body[..]).collect();
+        assert_eq!(bodies.len(), 400);
+        assert!(bodies.contains(&&[1, 99][..]) && !bodies.contains(&&b"nobody's"[..]));
+    }
+}
+
+#[test]
 fn a_duplicate_or_older_tag_is_dropped_and_counted() {
     let fixture = Fixture::new();
     let mut client = Client::introduced(&fixture.tcp, hello(1, 1), &credential());

@@ -1,9 +1,10 @@
 //! A daemon that is stuck for ever: whatever needs it ends at its deadline, whatever does not goes on.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use pvfs_client::OpenFile;
-use pvfs_sim::{Client, Command, Settings, Victim, World, seeds};
+use pvfs_sim::{Client, Command, Loss, Settings, Trouble, Victim, World, seeds};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::Striping;
 use pvfs_wire::ops::{OpenFlags, Status, Target};
@@ -161,13 +162,54 @@ fn an_open_that_was_given_up_does_not_stay_open() {
             client.user.close(open(&client, "later", Striping::default()).await).await.unwrap();
             let found = client.user.stat(Target::below(root, "lost"), false).await;
             assert!(found.is_ok(), "the manager did it, so that there was something to close");
-            let manager = client.user.filesystem().manager();
-            let report = client.user.inquire(manager, &Status {}).await.expect("it answers");
-            let opens = report.figures.iter().find(|(name, _)| name == "opens");
-            assert_eq!(opens.map(|(_, count)| *count), Some(0));
+            assert_eq!(opens(&client).await, 0);
         });
         world.run(Duration::from_secs(200));
     });
+}
+
+/// Whoever closes what was not written does not wait for that, and does not hear whether it was done.
+#[test]
+fn nothing_that_was_closed_stays_open_whatever_was_lost() {
+    seeds::each("nothing_that_was_closed_stays_open_whatever_was_lost", 25, |seed| {
+        let mut world = World::new(seed, Settings::default());
+        let mut trouble = Trouble::new(world.chance(), &["c0"], 3);
+        trouble.manager = Some(Loss::Process);
+        world.set_trouble(trouble);
+        let (client, mut chance) = (Rc::new(world.client("c0")), world.chance());
+        let worker = client.clone();
+        world.spawn("c0", async move {
+            for _ in 0..200 {
+                worker.sleep(chance.time(Duration::ZERO, Duration::from_millis(100))).await;
+                let _ = touch(&worker).await;
+            }
+        });
+        world.run(Duration::from_secs(7200));
+        world.command(Command::Mend);
+        world.spawn("c0", async move {
+            // A lease that was lost meanwhile, or a link that is still slow, is heard of first.
+            client.sleep(Duration::from_secs(100)).await;
+            while touch(&client).await.is_err() {}
+            client.sleep(SLACK).await;
+            assert_eq!(opens(&client).await, 0);
+        });
+        world.run(Duration::from_secs(200));
+    });
+}
+
+/// Makes a file if there is none, and closes it without having written it.
+async fn touch(client: &Client) -> pvfs_client::Result<()> {
+    let name = Target::below(client.user.root().await?, "f");
+    let flags = OpenFlags::CREATE | OpenFlags::READ;
+    let file = client.user.open_regular(name, flags, 0o600, Striping::default()).await?;
+    client.user.close(file).await
+}
+
+/// How many opens the manager knows.
+async fn opens(client: &Client) -> u64 {
+    let report = client.user.inquire(client.user.filesystem().manager(), &Status {}).await;
+    let figures = report.expect("it answers").figures;
+    figures.into_iter().find(|(name, _)| name == "opens").expect("it counts them").1
 }
 
 #[test]
