@@ -39,10 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "COUNT")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=256))]
     pub iods: Option<u32>,
-    /// First TCP port to try; the daemons take the free ones from there
+    /// First TCP port to try for a new file system; the daemons take the free ones from there, and keep them
     #[arg(long, value_name = "PORT", default_value_t = 7000)]
     pub port: u16,
-    /// Strip size of new files [default: 64K]
+    /// Strip size of the files of a new file system [default: 64K]
     #[arg(short, long, value_name = "SIZE")]
     pub ssize: Option<ByteSize>,
     /// Where to mount it [default: DIRECTORY/mnt]
@@ -74,6 +74,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     }
     let cluster = local.load()?;
     refuse_other_iods(&local, &cluster, args.iods)?;
+    refuse_other_strips(&local, &cluster, args.ssize)?;
     // A manager that finds its iods silent complains of them until it looks again.
     start_all(&local, &cluster, "iod")?;
     start_all(&local, &cluster, "mgr")?;
@@ -97,6 +98,25 @@ fn refuse_other_iods(
          another directory",
         local.root().display(),
         count(iods as u64, "iod")
+    );
+    Err(Failure::new(Exit::Usage, sentence))
+}
+
+/// What is written in the cluster file holds for all who use it.
+fn refuse_other_strips(
+    local: &LocalCluster,
+    cluster: &Cluster,
+    wished: Option<ByteSize>,
+) -> Result<(), Failure> {
+    let ssize = cluster.defaults.ssize;
+    if wished.is_none_or(|wished| wished == ssize) {
+        return Ok(());
+    }
+    let sentence = format!(
+        "new files of the file system in {} have strips of {ssize}; leave --ssize out, and use \
+         pvfs stripe set for a directory or write defaults.ssize into {} for all",
+        local.root().display(),
+        local.config().display()
     );
     Err(Failure::new(Exit::Usage, sentence))
 }

@@ -9,6 +9,7 @@ use crate::support::{TestCluster, eventually};
 fn status_and_ping_tell_of_every_daemon() {
     let cluster = TestCluster::start(3);
     cluster.shell("pvfs status").succeeds().prints("pvfs: OK");
+    cluster.shell("pvfs status | grep -c ' free'").succeeds().prints("3");
     cluster.shell("pvfs status -v").succeeds().prints("net_connections");
     cluster.shell("pvfs status --wait 10s").succeeds();
     let value = cluster.shell("pvfs status --json").succeeds().json();

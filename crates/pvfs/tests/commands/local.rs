@@ -55,11 +55,13 @@ fn a_mount_whose_process_was_killed_is_told_by_status_and_made_anew_by_up() {
 }
 
 #[test]
-fn up_refuses_another_number_of_iods_than_there_are() {
+fn up_refuses_other_iods_and_strips_than_there_are() {
     let cluster = TestCluster::start(2);
     let refused = cluster.shell("pvfs up $ROOT --no-mount --iods 3").fails(2).in_one_sentence();
     refused.says("has 2 iods");
-    cluster.shell("pvfs up $ROOT --no-mount --iods 2").succeeds();
+    let refused = cluster.shell("pvfs up $ROOT --no-mount -s 1M").fails(2).in_one_sentence();
+    refused.says("have strips of 64K");
+    cluster.shell("pvfs up $ROOT --no-mount --iods 2 --ssize 64K").succeeds();
     cluster.shell("pvfs up $ROOT --no-mount").succeeds().prints("2 iods");
 }
 

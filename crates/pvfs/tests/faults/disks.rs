@@ -44,6 +44,10 @@ fn a_full_iod_says_so_lives_on_and_takes_data_again_once_there_is_space() {
     cluster.shell("head -c 8M /dev/urandom > data && head -c 40M /dev/zero > large").succeeds();
     cluster.shell("pvfs cp -b 1 -n 1 data pvfs:/first").succeeds();
     cluster.shell("pvfs cp -b 1 -n 1 large pvfs:/large").fails(1).says("no space left");
+    cluster
+        .shell("head -c 40M /dev/zero > $ROOT/io1/others 2> others; pvfs status | grep io1")
+        .prints("its disk is full");
+    cluster.shell("rm $ROOT/io1/others && pvfs status | grep -c full").prints("0");
     cluster.shell("pvfs cp -b 0 -n 1 large pvfs:/elsewhere").succeeds();
     cluster.shell("pvfs cat pvfs:/first | cmp - data").succeeds();
     assert!(cluster.is_running("io1") && cluster.pid("io1") == pid);
