@@ -757,7 +757,7 @@ fn refusal_reason(errno: Errno) -> String {
         Errno::ENODEV => "it serves another file system; check the id in the cluster file".into(),
         Errno::EACCES => {
             "this address or user may not connect; check [security] networks, or wait \
-                          for a lockout to end"
+                          for a lockout to end: a minute after ten bad tokens, longer after more"
                 .into()
         }
         other => other.to_string(),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pvfs_client::{Options, block_on};
 use pvfs_config::Endpoint;
-use pvfs_net::call::{Patience, Server};
+use pvfs_net::call::{CallError, Patience, Server};
 use pvfs_wire::ops::Ping;
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::order::chosen;
 /// Measure the round trip to daemons
 ///
 /// Sends small requests to each address of each daemon and prints the shortest, median and longest
-/// time, in microseconds. The exit code is 3 if some did not answer, 4 if none did.
+/// time, in microseconds. The exit code is 3 if some did not answer, 4 if none did, and 5 if none let us in.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -49,6 +49,8 @@ struct Trip {
     median_us: Option<f64>,
     max_us: Option<f64>,
     error: Option<String>,
+    /// Whether it is up and does not let us in.
+    is_refused: bool,
 }
 
 /// Runs the command.
@@ -70,6 +72,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     context.report(&trips, rows.join("\n"))?;
     match trips.iter().filter(|trip| trip.error.is_some()).count() {
         0 => Ok(()),
+        _ if trips.iter().all(|trip| trip.is_refused) => Err(Failure::told(Exit::Denied)),
         failed if failed == trips.len() => Err(Failure::told(Exit::Unreachable)),
         _ => Err(Failure::told(Exit::Partial)),
     }
@@ -83,9 +86,12 @@ fn trip(connected: &Connected, name: &str, endpoint: &Endpoint, args: &Args) -> 
     let alone = Connected::with(connected.cluster.clone(), options);
     let once = || {
         let start = Instant::now();
-        let alone = alone.as_ref().map_err(|failure| failure.sentence().to_owned())?;
+        let alone = alone.as_ref().map_err(|failure| (failure.sentence().to_owned(), false))?;
         let call = alone.user.inquire_within(&server, &Ping {}, patience);
-        block_on(call).map(|_| start.elapsed()).map_err(|error| error.to_string())
+        let refused = |error: &CallError| matches!(error, CallError::Refused { .. });
+        block_on(call)
+            .map(|_| start.elapsed())
+            .map_err(|error| (error.to_string(), refused(&error)))
     };
     let mut trip = Trip {
         name: name.into(),
@@ -94,13 +100,13 @@ fn trip(connected: &Connected, name: &str, endpoint: &Endpoint, args: &Args) -> 
         median_us: None,
         max_us: None,
         error: None,
+        is_refused: false,
     };
     // The first one also makes the connection and is not counted.
-    match once()
-        .and_then(|_| (0..args.count).map(|_| once()).collect::<Result<Vec<Duration>, String>>())
+    match once().and_then(|_| (0..args.count).map(|_| once()).collect::<Result<Vec<Duration>, _>>())
     {
         Ok(times) => trip.take(times),
-        Err(error) => trip.error = Some(error),
+        Err((error, is_refused)) => (trip.error, trip.is_refused) = (Some(error), is_refused),
     }
     trip
 }

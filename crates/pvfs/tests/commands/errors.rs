@@ -100,6 +100,7 @@ fn daemons_that_refuse_us_are_not_called_down() {
         .prints("mgr0 refused the connection: the session was not signed");
     let df = cluster.shell("pvfs --config wrong.toml df").fails(5).in_one_sentence();
     assert_eq!(df.says("refused the connection").stdout, "");
+    cluster.shell("pvfs --config wrong.toml ping").ends_with(5).prints("io0");
     cluster.shell("pvfs --config wrong.toml estop all").ends_with(5).prints("io0 refused");
     cluster.shell("pvfs status").succeeds().prints("OK");
 }
