@@ -13,6 +13,7 @@ use pvfs_wire::{Bytes, Errno, Handle};
 use crate::holes::Holes;
 use crate::loans::Loans;
 use crate::unsynced::Unsynced;
+use crate::writers::Touched;
 
 /// A regular file that is open. Positions are the caller's business.
 ///
@@ -31,6 +32,7 @@ pub struct OpenFile {
     changes: Mutex<Changes>,
     unsynced: Mutex<Unsynced>,
     loans: Mutex<Loans>,
+    touched: Touched,
 }
 
 /// What was done to the file through one open.
@@ -61,7 +63,13 @@ impl OpenFile {
         let handle = attr.handle;
         let changes = Mutex::new(Changes { wrote: None, holes: Holes::new(attr) });
         let (shown, unsynced, loans) = (Mutex::new(shown), Mutex::default(), Mutex::default());
-        Self { handle, flags, placement, registration, shown, changes, unsynced, loans }
+        let touched = Touched::default();
+        Self { handle, flags, placement, registration, shown, changes, unsynced, loans, touched }
+    }
+
+    /// Set before anything is written through it, and before it is closed.
+    pub(crate) fn touched(&self) -> &Touched {
+        &self.touched
     }
 
     /// The number of this client's own open; EINVAL for one that was shared by others.

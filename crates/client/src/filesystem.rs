@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::loans::Boards;
 use crate::ops::dealing::Limits;
 use crate::presence::Presence;
+use crate::writers::Writers;
 
 /// One file system, for any number of users and threads.
 pub struct Filesystem<R: Runtime> {
@@ -34,6 +35,7 @@ pub struct Filesystem<R: Runtime> {
     locked: Mutex<HashMap<Handle, u64>>,
     presence: Presence,
     given_up: Mutex<Vec<u64>>,
+    writers: Writers,
     boards: Boards,
     shared_buffers: OnceLock<Arc<SharedBuffers>>,
     cache: Cache,
@@ -116,6 +118,7 @@ impl<R: Runtime> Filesystem<R> {
             locked,
             presence,
             given_up: Mutex::default(),
+            writers: Writers::default(),
             boards: Boards::default(),
             shared_buffers: OnceLock::new(),
             cache: Cache::default(),
@@ -252,6 +255,11 @@ impl<R: Runtime> Filesystem<R> {
         let mut opens = std::mem::take(&mut *self.given_up_list());
         opens.extend(self.manager().take_unheard());
         opens
+    }
+
+    /// This client's opens for writing.
+    pub(crate) fn writers(&self) -> &Writers {
+        &self.writers
     }
 
     /// Whether a lock on this file was granted, and not given up as a whole.

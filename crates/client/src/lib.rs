@@ -26,6 +26,7 @@ pub mod queue;
 mod unsynced;
 pub mod user;
 pub mod view;
+mod writers;
 
 pub use error::{Error, Result};
 pub use file::OpenFile;

@@ -4,7 +4,7 @@
 use pvfs_net::call::Patience;
 use pvfs_net::runtime::{Instant, Runtime};
 use pvfs_wire::attr::{Attr, Placement};
-use pvfs_wire::ops::{Listing, Readdir, Stat, Stated, Target};
+use pvfs_wire::ops::{Listing, Readdir, Stat, Target};
 use pvfs_wire::{Errno, Handle};
 
 use crate::cache::{Key, Named};
@@ -44,12 +44,13 @@ impl<R: Runtime> User<R> {
     async fn ask_for_name(&self, dir: Handle, name: &[u8]) -> Result<Looked> {
         let cache = self.filesystem.cache();
         let mark = cache.mark(self.filesystem.runtime().now());
-        let target = Target::below(dir, name);
+        let (target, asked) = (Target::below(dir, name), self.filesystem.writers().ask());
         let request = Stat { target, follow: false, placement: false };
         let told = self.filesystem.ask_told(&self.principal, &request).await?;
         let keep = |named| cache.keep_name(mark, dir.object, name, named, told.leased_ms);
         match told.outcome {
-            Ok(Stated { attr, placement }) => {
+            Ok(stated) => {
+                let (attr, placement) = (stated.attr, self.place_to_ask(stated, asked));
                 let name_until = keep(Named::Object(attr.handle.object));
                 let attr_until = cache.keep_attributes(mark, &attr, told.leased_ms);
                 Ok(Looked { found: Some((attr, placement)), name_until, attr_until })
@@ -90,8 +91,10 @@ impl<R: Runtime> User<R> {
         let mark = cache.mark(now);
         let request = Stat { target: Target::object(handle), follow: false, placement: false };
         let (caller, manager) = (self.filesystem.caller(), self.filesystem.manager());
+        let asked = self.filesystem.writers().ask();
         let told = caller.call_told(manager, &self.principal, &request, patience).await?;
-        let Stated { attr, placement } = told.outcome?;
+        let stated = told.outcome?;
+        let (attr, placement) = (stated.attr, self.place_to_ask(stated, asked));
         Ok((attr, placement, cache.keep_attributes(mark, &attr, told.leased_ms)))
     }
 

@@ -161,6 +161,8 @@ impl<R: Runtime> User<R> {
     /// Closes, and tells the manager what was written so that it can settle the size. Nobody is told of the
     /// close of a file that was shared by others ([`Self::openfh`]).
     pub async fn close(&self, file: OpenFile) -> Result<()> {
+        file.touched().set();
+        self.filesystem.writers().closed(file.handle);
         let touched = file.flags.any(CHANGING).then(|| object(file.handle));
         let _own = self.filesystem.cache().change(touched);
         match file.registration {
@@ -233,7 +235,12 @@ impl<R: Runtime> User<R> {
         let placement: Placement = opened.placement?;
         let number = self.filesystem.next_number();
         let shown = Shown { number, version: 1, token: opened.capability };
-        Some(OpenFile::new(&opened.attr, flags, placement, Registration::Own(open), shown))
+        let file = OpenFile::new(&opened.attr, flags, placement, Registration::Own(open), shown);
+        if flags.has(OpenFlags::WRITE) {
+            let lease = self.filesystem.caller().leases_lost();
+            self.filesystem.writers().opened(file.handle, file.touched(), lease);
+        }
+        Some(file)
     }
 
     async fn cut_opened(&self, file: &OpenFile, ticket: u64) -> Result<Attr> {

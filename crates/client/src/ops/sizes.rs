@@ -4,11 +4,12 @@ use pvfs_net::call::{CallError, Patience};
 use pvfs_net::runtime::{Runtime, all};
 use pvfs_wire::Handle;
 use pvfs_wire::attr::{Attr, FileKind, Placement, SizeState, Time};
-use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, ObjectStats, Settle, StatObjects};
+use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, ObjectStats, Settle, StatObjects, Stated};
 
 use super::cached::object;
 use crate::error::Result;
 use crate::user::User;
+use crate::writers::Asked;
 
 /// What the iods know of a file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +116,16 @@ impl<R: Runtime> User<R> {
         let _ = self.ask(&Settle { handle, change, size, disk_bytes, mtime }).await;
     }
 
+    /// Where to ask for the size of what the manager has stated: nowhere if it is as it said. `asked` is from before the
+    /// question.
+    pub(super) fn place_to_ask(&self, stated: Stated, asked: Asked) -> Option<Placement> {
+        let Stated { attr, placement } = stated;
+        let lease = self.filesystem.caller().leases_lost();
+        let is_known = attr.size_state == SizeState::Alone
+            && self.filesystem.writers().are_untouched(attr.handle, asked, lease);
+        placement.filter(|_| !is_known)
+    }
+
     /// Completes the attributes of a regular file whose size the manager does not know.
     pub async fn completed(&self, attr: Attr, placement: Option<&Placement>) -> Result<Attr> {
         match placement {
@@ -159,7 +170,9 @@ pub(crate) fn with_data(attr: Attr, data: DataStat, placement: &Placement) -> At
     // What was written before the attributes last changed must not undo a time chosen then (touch, cp -p).
     let mtime = if data.mtime > attr.ctime { attr.mtime.max(data.mtime) } else { attr.mtime };
     // What a program has changed in memory may be on its way, and a file of no block is taken to be one hole.
-    let least = u64::from(data.size > 0 && attr.size_state == SizeState::Unsettled);
+    let least = u64::from(
+        data.size > 0 && !matches!(attr.size_state, SizeState::Settled | SizeState::Abandoned),
+    );
     let disk_bytes = placement.disk_figure(data.size, data.disk_bytes).map(|told| told.max(least));
     Attr { size: data.size, disk_bytes, mtime, ctime: attr.ctime.max(mtime), ..attr }
 }

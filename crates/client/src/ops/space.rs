@@ -34,6 +34,7 @@ impl<R: Runtime> User<R> {
             return Err(Errno::EBADF.into());
         }
         self.filesystem.check_lock(file.handle)?;
+        file.touched().set();
         let end = offset.checked_add(bytes).filter(|end| *end <= FILE_SIZE_MAX);
         let end = end.ok_or(Errno::EFBIG)?;
         let slots: Vec<u32> = file.placement.dist.slots_in(offset..end).collect();

@@ -13,8 +13,8 @@ use crate::user::User;
 impl<R: Runtime> User<R> {
     /// Attributes, complete.
     pub async fn stat(&self, target: Target, follow: bool) -> Result<Attr> {
-        let stated = self.ask_together(&Stat { target, follow, placement: false }).await?;
-        self.completed(stated.attr, stated.placement.as_ref()).await
+        let (attr, placement) = self.stat_known(target, follow).await?;
+        self.completed(attr, placement.as_ref()).await
     }
 
     /// Attributes of an open file, complete (fstat): an iod that is away is waited for as for its data.
@@ -35,8 +35,9 @@ impl<R: Runtime> User<R> {
         target: Target,
         follow: bool,
     ) -> Result<(Attr, Option<Placement>)> {
+        let asked = self.filesystem.writers().ask();
         let stated = self.ask_together(&Stat { target, follow, placement: false }).await?;
-        Ok((stated.attr, stated.placement))
+        Ok((stated.attr, self.place_to_ask(stated, asked)))
     }
 
     /// Attributes, complete, and where a regular file's data lie.

@@ -82,6 +82,7 @@ impl<R: Runtime> User<R> {
             return Err(Errno::EBADF.into());
         }
         self.filesystem.check_lock(file.handle)?;
+        file.touched().set();
         let end = offset.checked_add(buffer.len() as u64);
         let end = end.filter(|end| *end <= pvfs_layout::FILE_SIZE_MAX);
         Ok(end.ok_or(Errno::EFBIG)?)

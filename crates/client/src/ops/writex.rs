@@ -65,6 +65,7 @@ impl<R: Runtime> User<R> {
             return Err(Errno::EINVAL.into());
         }
         self.filesystem.check_lock(file.handle)?;
+        file.touched().set();
         let limits = self.filesystem.request_limits();
         let mut dealer = Dealer::new(&file.placement.dist, access, Sources::new(memory), limits);
         while let Some(part) = dealer.next_part() {

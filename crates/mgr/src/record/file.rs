@@ -117,8 +117,15 @@ impl RegularFile {
         match (quiet, self.unsettled) {
             (true, false) => SizeState::Settled,
             (true, true) => SizeState::Abandoned,
+            (false, false) if self.has_one_writer() => SizeState::Alone,
             (false, _) => SizeState::Unsettled,
         }
+    }
+
+    /// Whether there is one open for writing, and was no other since the size was last known.
+    fn has_one_writer(&self) -> bool {
+        let Writing { writers, shared, truncation, .. } = self.writing;
+        writers == 1 && !shared && truncation.is_none()
     }
 
     /// Whether the size is known.

@@ -50,7 +50,7 @@ fn holes_are_zeros_and_the_size_is_known_to_all_at_once() {
         .unwrap();
     block_on(writer.write_at(&file, 1_000_000, b"end", false)).unwrap();
     let seen = block_on(reader.stat(below(&reader, "h"), true)).unwrap();
-    assert_eq!((seen.size, seen.size_state), (1_000_003, SizeState::Unsettled));
+    assert_eq!((seen.size, seen.size_state), (1_000_003, SizeState::Alone));
     let mut buffer = vec![1; 1_000_003];
     assert_eq!(block_on(writer.read_at(&file, 0, &mut buffer)).unwrap(), 1_000_003);
     assert!(buffer[..1_000_000].iter().all(|byte| *byte == 0));

@@ -5,6 +5,7 @@ mod concurrent;
 mod history;
 mod holes;
 mod sequential;
+mod sizes;
 mod together;
 mod vectors;
 

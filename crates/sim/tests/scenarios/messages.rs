@@ -182,3 +182,30 @@ fn a_close_asks_iods_only_where_holes_were_made_and_then_nobody_else_has_to() {
         assert_eq!(messages, Messages(1, vec![0; IODS as usize]));
     }
 }
+
+#[test]
+fn who_looks_at_what_it_has_just_made_asks_no_iod() {
+    let mut busy = Busy::new();
+    let made = Rc::new(RefCell::new(None));
+    let file = made.clone();
+    busy.count(|client, _| async move { drop(file.replace(Some(create(&client, "new").await))) });
+    let opened = made.clone();
+    let messages = busy.count(|client, _| async move {
+        let handle = opened.borrow().as_ref().expect("it was made").handle;
+        assert_eq!(client.user.stat_open(handle).await.unwrap().size, 0);
+    });
+    assert_eq!(messages, Messages(1, vec![0; IODS as usize]));
+    // Nor does it go by what it knew once it has written, or once another writes.
+    let opened = made.clone();
+    busy.count(|client, _| async move {
+        let other = create(&client, "new").await;
+        let file = opened.borrow_mut().take().expect("it was made");
+        client.user.write_at(&other, 0, &[1; 10], false).await.unwrap();
+        assert_eq!(client.user.stat_open(file.handle).await.unwrap().size, 10);
+        client.user.close(other).await.unwrap();
+        assert_eq!(client.user.stat_open(file.handle).await.unwrap().size, 10);
+        client.user.write_at(&file, 10, &[1; 10], false).await.unwrap();
+        assert_eq!(client.user.stat_open(file.handle).await.unwrap().size, 20);
+        client.user.close(file).await.unwrap();
+    });
+}
