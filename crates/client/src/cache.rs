@@ -6,16 +6,20 @@
 //! ```
 //!
 //! Nothing here outlives the lease, and a lease that cannot be renewed simply ends. What this client changes
-//! itself is not recalled: it is neither kept nor told from here while the change is under way.
+//! itself is not recalled: it is neither kept nor told from here while the change is under way. What the change's own
+//! reply tells is kept, where no other change of this client may have come before or after it unnoticed.
 //! Pure: the time is passed in.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use pvfs_net::runtime::Instant;
+use pvfs_wire::NAME_BYTES_MAX;
 use pvfs_wire::attr::{Attr, Entry, FileKind, SizeState};
 use pvfs_wire::ops::{Listing, Recall, RecallKind, Target};
+
+use crate::writers::Touched;
 
 /// Something that may be kept.
 #[derive(Clone, Debug, Eq, PartialEq, Hash)]
@@ -49,6 +53,17 @@ pub struct OwnChange<'a> {
     keys: Vec<Key>,
 }
 
+/// What the reply to a change tells.
+#[derive(Clone, Debug)]
+pub(crate) enum Fact {
+    /// How an object is since; of a file that its client may write, until it begins to.
+    Attributes(Attr, Option<Touched>),
+    /// What a name means since: the key is one of those that the change touches. What is told of its directory is told as well.
+    Name(Key, Named),
+    /// A directory has no names yet.
+    Empty(u64),
+}
+
 /// What a name means.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Named {
@@ -70,11 +85,20 @@ struct State {
     recalled: HashMap<Key, u64>,
     changed: HashMap<Key, u64>,
     under_way: HashMap<Key, u32>,
-    attributes: HashMap<u64, Attr>,
+    attributes: HashMap<u64, Kept>,
     names: HashMap<u64, HashMap<Vec<u8>, Named>>,
     names_count: usize,
     pages: HashMap<u64, Vec<Page>>,
     pages_entries: usize,
+    /// All names of directories that this client has made or listed, as long as nobody else changes those.
+    whole: HashMap<u64, HashSet<Vec<u8>>>,
+    whole_names: usize,
+}
+
+struct Kept {
+    attr: Attr,
+    /// It holds until this is set.
+    until: Option<Touched>,
 }
 
 struct Page {
@@ -136,10 +160,21 @@ impl Cache {
 
     /// Keeps attributes; returns until when they may be believed.
     pub fn keep_attributes(&self, mark: Mark, attr: &Attr, leased_ms: u32) -> Instant {
+        self.keep_known(mark, attr, None, leased_ms)
+    }
+
+    /// The like, if need be until this client writes the file.
+    pub(crate) fn keep_known(
+        &self,
+        mark: Mark,
+        attr: &Attr,
+        until: Option<Touched>,
+        leased_ms: u32,
+    ) -> Instant {
         if leased_ms == 0 || !is_settled(attr) {
             return Instant(0);
         }
-        self.lock().keep_attributes(mark, attr, leased_ms)
+        self.lock().keep_attributes(mark, attr, until, leased_ms)
     }
 
     /// Keeps what a name means; returns until when it may be believed.
@@ -173,7 +208,7 @@ impl Cache {
         for entry in &listing.entries {
             state.keep_name(mark, dir, &entry.name, Named::Object(entry.handle.object), leased_ms);
             if let Some(attr) = entry.attr.as_ref().filter(|attr| is_settled(attr)) {
-                state.keep_attributes(mark, attr, leased_ms);
+                state.keep_attributes(mark, attr, None, leased_ms);
             }
         }
         state.keep_page(mark, dir, asked, listing, leased_ms);
@@ -182,7 +217,7 @@ impl Cache {
     /// The attributes, and until when they hold.
     pub fn attributes(&self, object: u64, now: Instant) -> Option<(Attr, Instant)> {
         let state = self.valid(now)?;
-        let attr = *state.attributes.get(&object)?;
+        let attr = state.attributes(object)?;
         Some((attr, state.until))
     }
 
@@ -193,6 +228,16 @@ impl Cache {
         Some((named, state.until))
     }
 
+    /// Whether a name means nothing, because all names of its directory are known. It is not to be believed for any time: its
+    /// coming is not announced, but that of a change of the directory.
+    pub fn is_absent(&self, dir: u64, name: &[u8], now: Instant) -> bool {
+        let Some(state) = self.valid(now) else { return false };
+        let Some(names) = state.whole.get(&dir) else { return false };
+        let is_known = !names.contains(name) && name.len() <= NAME_BYTES_MAX;
+        let key = || Key::Name(dir, name.to_vec());
+        is_known && !ancestors(&key()).any(|key| state.under_way.contains_key(&key))
+    }
+
     /// A page of a directory, with the attributes that hold now; nothing if too many do not.
     pub fn page(&self, dir: u64, asked: (u64, u32), now: Instant) -> Option<Listing> {
         let state = self.valid(now)?;
@@ -200,7 +245,7 @@ impl Cache {
         let mut listing = state.pages.get(&dir)?.iter().find(is_that)?.listing.clone();
         let mut missing = 0;
         for entry in &mut listing.entries {
-            entry.attr = state.attributes.get(&entry.handle.object).copied();
+            entry.attr = state.attributes(entry.handle.object);
             missing += usize::from(entry.attr.is_none());
         }
         (missing <= MISSING_MAX).then_some(listing)
@@ -241,6 +286,9 @@ impl Cache {
                 RecallKind::Attributes | RecallKind::Data => Key::Object(recall.object),
             };
             state.drop_key(&key);
+            if let Key::Object(object) = key {
+                state.drop_whole(object);
+            }
             let count = state.next();
             note(&mut state.recalled, key, count);
             state.forget_old_recalls();
@@ -265,7 +313,7 @@ impl Cache {
 }
 
 impl OwnChange<'_> {
-    /// The change concerns this too, as has turned out.
+    /// The change concerns this too, as has turned out. Which names a directory has is known again when it has ended.
     pub fn touches(&mut self, key: Key) {
         if !self.cache.is_enabled() {
             return;
@@ -278,24 +326,60 @@ impl OwnChange<'_> {
     }
 }
 
-impl Drop for OwnChange<'_> {
-    fn drop(&mut self) {
-        if self.keys.is_empty() {
+impl OwnChange<'_> {
+    /// The change is done. What its reply tells of what it touches is kept, if the reply allows that, nothing of it was
+    /// recalled since the mark, and no other change of it by this client was under way since.
+    pub(crate) fn done(mut self, mark: Mark, leased_ms: u32, facts: Vec<Fact>) {
+        if leased_ms == 0 || self.keys.is_empty() {
             return;
         }
+        let keys = std::mem::take(&mut self.keys);
         let mut state = self.cache.lock();
-        for key in self.keys.drain(..) {
-            if let Some(count) = state.under_way.get_mut(&key) {
-                *count -= 1;
-                if *count == 0 {
-                    state.under_way.remove(&key);
-                }
-            }
-            state.drop_key(&key);
-            let count = state.next();
-            note(&mut state.changed, key, count);
+        let holds = |fact: &Fact| {
+            let key = fact.key();
+            keys.contains(&key)
+                && state.until(mark, &key, leased_ms) > Instant(0)
+                && state.is_changed_by(&keys, mark, &key)
+        };
+        let (facts, doubtful): (Vec<Fact>, Vec<Fact>) = facts.into_iter().partition(holds);
+        let whole: Vec<u64> = facts.iter().filter_map(Fact::directory).collect();
+        state.end_change(keys, &whole);
+        doubtful.iter().filter_map(Fact::place).for_each(|dir| state.drop_whole(dir));
+        facts.into_iter().for_each(|fact| state.put(fact));
+    }
+}
+
+impl Drop for OwnChange<'_> {
+    fn drop(&mut self) {
+        if !self.keys.is_empty() {
+            self.cache.lock().end_change(std::mem::take(&mut self.keys), &[]);
         }
-        state.forget_old_changes();
+    }
+}
+
+impl Fact {
+    fn key(&self) -> Key {
+        match self {
+            Self::Attributes(attr, _) => Key::Object(attr.handle.object),
+            Self::Name(key, _) => key.clone(),
+            Self::Empty(object) => Key::Object(*object),
+        }
+    }
+
+    /// The directory that it tells of.
+    fn directory(&self) -> Option<u64> {
+        match self {
+            Self::Attributes(attr, _) => Some(attr.handle.object),
+            _ => None,
+        }
+    }
+
+    /// The directory of the name that it tells of.
+    fn place(&self) -> Option<u64> {
+        match self {
+            Self::Name(Key::Name(dir, _), _) => Some(*dir),
+            _ => None,
+        }
     }
 }
 
@@ -325,21 +409,107 @@ impl State {
         !is_under_way && !is_changed
     }
 
-    fn keep_attributes(&mut self, mark: Mark, attr: &Attr, leased_ms: u32) -> Instant {
+    /// Whether, since the mark, the change of these keys was the only one of this client that may have changed this one.
+    fn is_changed_by(&self, keys: &[Key], mark: Mark, key: &Key) -> bool {
+        let under_way = |key: &Key| self.under_way.get(key).copied().unwrap_or(0);
+        let own = |key: &Key| keys.iter().filter(|own| *own == key).count() as u32;
+        let is_alone = ancestors(key).all(|key| under_way(&key) == own(&key));
+        is_alone && mark.count >= self.changed_floor && !is_since(&self.changed, key, mark)
+    }
+
+    /// A change of these ends; of these objects it is known what it did.
+    fn end_change(&mut self, keys: Vec<Key>, known: &[u64]) {
+        for key in keys {
+            if let Some(count) = self.under_way.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    self.under_way.remove(&key);
+                }
+            }
+            self.drop_key(&key);
+            if let Key::Object(object) = key
+                && !known.contains(&object)
+            {
+                self.drop_whole(object);
+            }
+            let count = self.next();
+            note(&mut self.changed, key, count);
+        }
+        self.forget_old_changes();
+    }
+
+    fn put(&mut self, fact: Fact) {
+        match fact {
+            Fact::Attributes(attr, until) => self.put_attributes(attr, until),
+            Fact::Name(Key::Name(dir, name), named) => {
+                self.put_whole(dir, &name, named);
+                self.put_name(dir, &name, named);
+            }
+            Fact::Name(..) => {}
+            Fact::Empty(dir) => self.keep_whole(dir, HashSet::new()),
+        }
+    }
+
+    fn keep_whole(&mut self, dir: u64, names: HashSet<Vec<u8>>) {
+        self.drop_whole(dir);
+        self.whole_names += names.len();
+        self.whole.insert(dir, names);
+        self.limit_whole();
+    }
+
+    fn put_whole(&mut self, dir: u64, name: &[u8], named: Named) {
+        let Some(names) = self.whole.get_mut(&dir) else { return };
+        let before = names.len();
+        match named {
+            Named::Object(_) => drop(names.insert(name.to_vec())),
+            Named::Absent => drop(names.remove(name)),
+        }
+        self.whole_names = self.whole_names + names.len() - before;
+        self.limit_whole();
+    }
+
+    fn limit_whole(&mut self) {
+        if self.whole_names + self.whole.len() > NAMES_MAX {
+            (self.whole, self.whole_names) = (HashMap::new(), 0);
+        }
+    }
+
+    fn drop_whole(&mut self, dir: u64) {
+        let names = self.whole.remove(&dir);
+        self.whole_names -= names.map_or(0, |names| names.len());
+    }
+
+    fn attributes(&self, object: u64) -> Option<Attr> {
+        let kept = self.attributes.get(&object)?;
+        let holds = kept.until.as_ref().is_none_or(|touched| !touched.is_set());
+        holds.then_some(kept.attr)
+    }
+
+    fn keep_attributes(
+        &mut self,
+        mark: Mark,
+        attr: &Attr,
+        touched: Option<Touched>,
+        leased_ms: u32,
+    ) -> Instant {
         let key = Key::Object(attr.handle.object);
         let until = self.until(mark, &key, leased_ms);
         if until == Instant(0) || !self.may_keep(mark, &key) {
             return Instant(0);
         }
+        self.put_attributes(*attr, touched);
+        until
+    }
+
+    fn put_attributes(&mut self, attr: Attr, until: Option<Touched>) {
         if self.attributes.len() >= OBJECTS_MAX {
             self.attributes.clear();
         }
         // Replies may overtake one another.
-        let kept = self.attributes.entry(attr.handle.object).or_insert(*attr);
-        if kept.change <= attr.change {
-            *kept = *attr;
+        let object = attr.handle.object;
+        if self.attributes.get(&object).is_none_or(|kept| kept.attr.change <= attr.change) {
+            self.attributes.insert(object, Kept { attr, until });
         }
-        until
     }
 
     fn keep_name(
@@ -355,13 +525,17 @@ impl State {
         if until == Instant(0) || !self.may_keep(mark, &key) {
             return Instant(0);
         }
+        self.put_name(dir, name, named);
+        until
+    }
+
+    fn put_name(&mut self, dir: u64, name: &[u8], named: Named) {
         if self.names_count >= NAMES_MAX {
             self.names.clear();
             self.names_count = 0;
         }
         let before = self.names.entry(dir).or_default().insert(name.to_vec(), named);
         self.names_count += usize::from(before.is_none());
-        until
     }
 
     fn keep_page(
@@ -375,6 +549,10 @@ impl State {
         let key = Key::Object(dir);
         if self.until(mark, &key, leased_ms) == Instant(0) || !self.may_keep(mark, &key) {
             return;
+        }
+        if cookie == 0 && listing.end {
+            let names = listing.entries.iter().map(|entry| entry.name.0.clone());
+            self.keep_whole(dir, names.collect());
         }
         if self.pages_entries + listing.entries.len() > NAMES_MAX {
             self.pages.clear();
@@ -408,6 +586,7 @@ impl State {
             Key::Names(dir) => {
                 let before = self.names.remove(dir);
                 self.names_count -= before.map_or(0, |names| names.len());
+                self.drop_whole(*dir);
             }
             Key::All => self.drop_all(),
         }
@@ -417,7 +596,8 @@ impl State {
         self.attributes = HashMap::new();
         self.names = HashMap::new();
         self.pages = HashMap::new();
-        (self.names_count, self.pages_entries) = (0, 0);
+        self.whole = HashMap::new();
+        (self.names_count, self.pages_entries, self.whole_names) = (0, 0, 0);
         self.floor = self.next();
         self.recalled.clear();
         self.changed.clear();
@@ -458,7 +638,7 @@ fn note(noted: &mut HashMap<Key, u64>, key: Key, count: u64) {
 }
 
 /// Whether the manager knows the size, so that nobody can change it unnoticed.
-fn is_settled(attr: &Attr) -> bool {
+pub(crate) fn is_settled(attr: &Attr) -> bool {
     attr.kind != FileKind::Regular || attr.size_state == SizeState::Settled
 }
 

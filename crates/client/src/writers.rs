@@ -20,6 +20,11 @@ impl Touched {
     pub fn set(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
+
+    /// Whether that is so.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
 }
 
 /// How many opens there were when a question was asked.
@@ -49,8 +54,12 @@ struct Entry {
 }
 
 impl Entry {
+    fn untouched(&self) -> Option<Touched> {
+        self.touched.upgrade().map(Touched).filter(|touched| !touched.is_set())
+    }
+
     fn is_untouched(&self) -> bool {
-        self.touched.upgrade().is_some_and(|touched| !touched.load(Ordering::SeqCst))
+        self.untouched().is_some()
     }
 }
 
@@ -84,11 +93,13 @@ impl Writers {
         Asked(self.lock().count)
     }
 
-    /// Whether the file was open for writing when that was asked, and is, and nothing was written through that open.
-    pub fn are_untouched(&self, handle: Handle, asked: Asked, lease: u64) -> bool {
+    /// If the file was open for writing when that was asked, and is, and nothing was written through that open: what says
+    /// when that ends.
+    pub fn untouched(&self, handle: Handle, asked: Asked, lease: u64) -> Option<Touched> {
         let table = self.lock();
-        let mut entries = table.opens.get(&handle).into_iter().flatten();
-        entries.any(|entry| entry.number <= asked.0 && entry.lease == lease && entry.is_untouched())
+        let entries = table.opens.get(&handle).into_iter().flatten();
+        let mut earlier = entries.filter(|entry| entry.number <= asked.0 && entry.lease == lease);
+        earlier.find_map(Entry::untouched)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -112,12 +123,12 @@ mod tests {
         let before = writers.ask();
         writers.opened(handle(1), &touched, 0);
         let asked = writers.ask();
-        assert!(!writers.are_untouched(handle(1), before, 0), "it may be somebody else's");
-        assert!(writers.are_untouched(handle(1), asked, 0));
-        assert!(!writers.are_untouched(handle(2), asked, 0));
-        assert!(!writers.are_untouched(handle(1), asked, 1), "the manager has forgotten it");
+        assert!(writers.untouched(handle(1), before, 0).is_none(), "it may be somebody else's");
+        assert!(writers.untouched(handle(1), asked, 0).is_some());
+        assert!(writers.untouched(handle(2), asked, 0).is_none());
+        assert!(writers.untouched(handle(1), asked, 1).is_none(), "the manager has forgotten it");
         touched.set();
-        assert!(!writers.are_untouched(handle(1), asked, 0));
+        assert!(writers.untouched(handle(1), asked, 0).is_none());
         writers.closed(handle(1));
         assert!(writers.lock().opens.is_empty());
     }
@@ -130,6 +141,6 @@ mod tests {
         }
         assert!(writers.lock().opens.len() <= FILES_MAX_LEAST);
         let asked = writers.ask();
-        assert!(!writers.are_untouched(handle(99_999), asked, 0));
+        assert!(writers.untouched(handle(99_999), asked, 0).is_none());
     }
 }

@@ -94,6 +94,11 @@ impl Mounted {
         ttl
     }
 
+    /// How long attributes are believed that the kernel could not be asked to give back.
+    pub fn unasked(&self) -> Duration {
+        self.options.cache.timeout()
+    }
+
     /// Whether nothing of an object was recalled since.
     pub fn unchanged_since(&self, mark: Mark, handle: Handle) -> bool {
         self.filesystem.cache().holds_since(mark, handle.object, Blocking.now())

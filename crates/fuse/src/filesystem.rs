@@ -109,8 +109,8 @@ impl KernelFilesystem {
                 empty(reply, self.0.flush(self.requester(asked), node, number, owner));
             }
             R::Release { number, flock_owner } => {
-                self.0.release(number, flock_owner);
                 reply.ok();
+                self.0.release(number, flock_owner);
             }
             R::Fsync { number } => {
                 let requester = self.requester(asked);
@@ -159,7 +159,8 @@ impl KernelFilesystem {
 
     fn lookup(&self, asked: Asked, name: &OsStr, reply: Reply) {
         let found = self.0.lookup_to_open(self.requester(asked), asked.node, name);
-        self.entry(reply, (asked.node, name), self.log("lookup", asked.node, found));
+        let found = self.log("lookup", asked.node, found);
+        self.entry(reply, (asked.node, name), found, Mounted::believed_ttl);
     }
 
     fn getattr(&self, asked: Asked, number: Option<FileHandle>, reply: Reply, tell: Tell) {
@@ -174,22 +175,19 @@ impl KernelFilesystem {
     }
 
     fn setattr(&self, asked: Asked, wanted: Setattr, reply: Reply) {
-        let (requester, timeout) = (self.requester(asked), self.0.options.cache.timeout());
+        let requester = self.requester(asked);
         let Setattr { mode, uid, gid, size, atime, mtime, number } = wanted;
         let (node, changes) = (asked.node, Changes { mode, uid, gid, atime, mtime });
         let Some(size) = size else {
             let changed = self.0.setattr(requester, node, changes);
-            return tell_attr(&self.0, reply, self.log("setattr", node, changed));
+            return tell_changed(&self.0, reply, self.log("setattr", node, changed));
         };
         self.0.with_data(move |mounted| {
             let resized = mounted.resize(requester, node, number, size).and_then(|attr| {
                 let more = !changes.is_empty();
                 if more { mounted.setattr(requester, node, changes) } else { Ok(attr) }
             });
-            match resized {
-                Ok(attr) => reply.record(&AttrOut::new(file_attr(&attr), timeout)),
-                Err(error) => reply.error(kernel_errno(&error)),
-            }
+            tell_changed(mounted, reply, resized);
         });
     }
 
@@ -218,7 +216,8 @@ impl KernelFilesystem {
 
     fn link(&self, asked: Asked, linked: u64, name: &OsStr, reply: Reply) {
         let made = self.0.link(self.requester(asked), linked, asked.node, name);
-        self.made("link", (asked.node, name), made, reply);
+        let made = self.named("link", &[(asked.node, name)], made).map(Some);
+        self.entry(reply, (asked.node, name), made, |mounted, _| mounted.unasked());
     }
 
     fn unlink(&self, asked: Asked, name: &OsStr, reply: Reply) {
@@ -273,14 +272,15 @@ impl KernelFilesystem {
         let name = name.to_owned();
         self.maybe_with_data(flags, move |mounted: &Arc<Mounted>| {
             let opened = mounted.create(requester, asked.node, &name, wished, flags);
-            tell_created(mounted, reply, opened);
+            tell_created(mounted, reply, (asked.node, Some(&name)), opened);
         });
     }
 
     fn tmpfile(&self, asked: Asked, wished: Wished, flags: u32, reply: Reply) {
         let (requester, flags) = (self.requester(asked), open_flags(flags));
         let opened = self.0.create_nameless(requester, asked.node, wished, flags);
-        tell_created(&self.0, reply, self.log("tmpfile", asked.node, opened));
+        let opened = self.log("tmpfile", asked.node, opened);
+        tell_created(&self.0, reply, (asked.node, None), opened);
     }
 
     fn read(&self, asked: Asked, from: &ReadIn, reply: Reply) {
@@ -400,14 +400,20 @@ impl KernelFilesystem {
     }
 
     /// Tells what a name means, and for how long that holds.
-    fn entry(&self, reply: Reply, (parent, name): (u64, &OsStr), found: Result<Option<Attr>>) {
+    fn entry(
+        &self,
+        reply: Reply,
+        (parent, name): (u64, &OsStr),
+        found: Result<Option<Attr>>,
+        attr_ttl: fn(&Mounted, &Attr) -> Duration,
+    ) {
         let mounted = &self.0;
         let _telling = mounted.coherence.telling();
         match found {
             Ok(Some(attr)) => {
                 let object = Some(attr.handle.object);
                 let name_ttl = mounted.name_ttl(parent, name.as_bytes(), object);
-                let attr_ttl = mounted.believed_ttl(&attr);
+                let attr_ttl = attr_ttl(mounted, &attr);
                 let generation = generation(attr.handle);
                 reply.record(&EntryOut::new(file_attr(&attr), generation, name_ttl, attr_ttl));
             }
@@ -419,9 +425,10 @@ impl KernelFilesystem {
         }
     }
 
-    /// Tells of an object that was given a name.
+    /// Tells of an object that was made.
     fn made(&self, what: &str, name: (u64, &OsStr), made: Result<Attr>, reply: Reply) {
-        self.entry(reply, name, self.named(what, &[name], made).map(Some));
+        let made = self.named(what, &[name], made).map(Some);
+        self.entry(reply, name, made, Mounted::believed_ttl);
     }
 
     /// Opening waits for the manager only, unless there are data to be cut.
@@ -482,14 +489,31 @@ fn tell_statx(mounted: &Mounted, reply: Reply, attr: Result<Attr>) {
     }
 }
 
-fn tell_created(mounted: &Mounted, reply: Reply, opened: Result<Opened>) {
-    let timeout = mounted.options.cache.timeout();
+fn tell_created(
+    mounted: &Mounted,
+    reply: Reply,
+    (parent, name): (u64, Option<&OsStr>),
+    opened: Result<Opened>,
+) {
+    let _telling = mounted.coherence.telling();
     match opened {
-        Ok(Opened { attr, number, kept }) => {
-            let generation = generation(attr.handle);
-            let entry = EntryOut::new(file_attr(&attr), generation, timeout, timeout);
+        Ok(Opened { attr, created, number, kept }) => {
+            let (generation, object) = (generation(attr.handle), Some(attr.handle.object));
+            let named = |name: &OsStr| mounted.name_ttl(parent, name.as_bytes(), object);
+            let attr_ttl = if created { mounted.believed_ttl(&attr) } else { mounted.unasked() };
+            let name_ttl = name.map_or(mounted.unasked(), named);
+            let entry = EntryOut::new(file_attr(&attr), generation, name_ttl, attr_ttl);
             reply.record(&(entry, OpenOut::new(number, kept)));
         }
+        Err(error) => reply.error(kernel_errno(&error)),
+    }
+}
+
+/// Tells of a change of something that the kernel knew before. It takes such an answer for newer than a notice that has
+/// overtaken it, so it is to ask once more, which the cache answers.
+fn tell_changed(mounted: &Mounted, reply: Reply, attr: Result<Attr>) {
+    match attr {
+        Ok(attr) => reply.record(&AttrOut::new(file_attr(&attr), mounted.unasked())),
         Err(error) => reply.error(kernel_errno(&error)),
     }
 }

@@ -213,3 +213,113 @@ fn memory_is_bounded() {
     assert!(cache.lock().recalled.len() <= RECENT_MAX + 1);
     assert_eq!(cache.keep_attributes(mark, &attr(5, 1), 5000), Instant(0), "who knows");
 }
+
+fn facts(object: u64, change: u64) -> Vec<Fact> {
+    let name = Fact::Name(Key::Name(1, b"a".to_vec()), Named::Object(object));
+    vec![name, Fact::Attributes(attr(object, change), None)]
+}
+
+fn making(cache: &Cache) -> OwnChange<'_> {
+    cache.change([Key::Object(7), Key::Name(1, b"a".to_vec())])
+}
+
+#[test]
+fn what_a_change_is_answered_is_kept() {
+    let cache = cache();
+    let (change, mark) = (making(&cache), cache.mark(Instant(0)));
+    change.done(mark, 5000, facts(7, 1));
+    assert_eq!(cache.attributes(7, Instant(0)).unwrap().0, attr(7, 1));
+    assert_eq!(cache.name(1, b"a", Instant(0)).unwrap().0, Named::Object(7));
+    assert_eq!(cache.keep_name(mark, 1, b"a", Named::Absent, 5000), Instant(0), "asked before");
+    let change = making(&cache);
+    change.done(cache.mark(Instant(0)), 0, facts(7, 2));
+    assert!(cache.attributes(7, Instant(0)).is_none(), "it may not be cached");
+}
+
+#[test]
+fn what_a_change_is_answered_is_not_kept_when_it_may_be_old() {
+    let recalled = |cache: &Cache| cache.recall(&[recall(RecallKind::Attributes, 7, "")]);
+    let changed = |cache: &Cache| drop(cache.change([Key::Object(7)]));
+    let everything = |cache: &Cache| drop(cache.change([Key::All]));
+    let lost = |cache: &Cache| {
+        cache.lose_lease();
+        cache.begin_lease(Instant(9000 * MS));
+    };
+    let meanwhile: [&dyn Fn(&Cache); 4] = [&recalled, &changed, &everything, &lost];
+    for meanwhile in meanwhile {
+        let cache = cache();
+        let (change, mark) = (making(&cache), cache.mark(Instant(0)));
+        meanwhile(&cache);
+        change.done(mark, 5000, facts(7, 1));
+        assert!(cache.attributes(7, Instant(0)).is_none());
+    }
+    let cache = cache();
+    let (change, mark) = (making(&cache), cache.mark(Instant(0)));
+    let other = cache.change([Key::Names(1), Key::Object(7)]);
+    change.done(mark, 5000, facts(7, 1));
+    assert!(cache.attributes(7, Instant(0)).is_none() && cache.name(1, b"a", Instant(0)).is_none());
+    other.done(cache.mark(Instant(0)), 5000, facts(7, 1));
+    assert!(cache.name(1, b"a", Instant(0)).is_none(), "that was not among what it touched");
+}
+
+#[test]
+fn what_is_known_until_a_write_is_not_told_after_it() {
+    let cache = cache();
+    let touched = Touched::default();
+    cache.keep_known(cache.mark(Instant(0)), &attr(7, 1), Some(touched.clone()), 5000);
+    assert!(cache.attributes(7, Instant(0)).is_some());
+    touched.set();
+    assert!(cache.attributes(7, Instant(0)).is_none());
+}
+
+#[test]
+fn a_name_is_absent_when_all_names_are_known() {
+    let cache = cache();
+    let absent = |name: &str| cache.is_absent(1, name.as_bytes(), Instant(0));
+    let dir = Attr { kind: FileKind::Directory, ..attr(1, 1) };
+    let making = cache.change([Key::Object(1)]);
+    let facts = vec![Fact::Attributes(dir, None), Fact::Empty(1)];
+    making.done(cache.mark(Instant(0)), 5000, facts);
+    assert!(absent("a") && absent("b"));
+    assert!(!cache.is_absent(2, b"a", Instant(0)), "nothing is known of that");
+    assert!(!absent(&"a".repeat(256)), "that is no name");
+
+    let name = |name: &str| Key::Name(1, name.as_bytes().to_vec());
+    let change = |what: &str, named, dir: Attr| {
+        let own = cache.change([name(what), Key::Object(1)]);
+        assert!(!absent(what), "it is being changed");
+        let facts = vec![Fact::Attributes(dir, None), Fact::Name(name(what), named)];
+        own.done(cache.mark(Instant(0)), 5000, facts);
+    };
+    change("a", Named::Object(7), Attr { change: 2, ..dir });
+    assert!(!absent("a") && absent("b"));
+    change("a", Named::Absent, Attr { change: 3, ..dir });
+    assert!(absent("a") && absent("b"));
+
+    // A change of which nobody knows what it did.
+    drop(cache.change([name("b"), Key::Object(1)]));
+    assert!(!absent("a"));
+}
+
+#[test]
+fn a_name_may_be_there_once_somebody_else_has_changed_the_directory() {
+    let absent = |cache: &Cache| cache.is_absent(1, b"b", Instant(0));
+    for recalled in [RecallKind::Attributes, RecallKind::Data, RecallKind::Names] {
+        let cache = cache();
+        let listing = Listing { entries: Vec::new(), end: true, parent: Handle::default() };
+        cache.keep_page(cache.mark(Instant(0)), 1, (0, 1024), &listing, 5000);
+        assert!(absent(&cache));
+        cache.recall(&[recall(recalled, 1, "")]);
+        assert!(!absent(&cache));
+    }
+    let cache = cache();
+    let part = Listing { entries: Vec::new(), end: false, parent: Handle::default() };
+    cache.keep_page(cache.mark(Instant(0)), 1, (0, 1024), &part, 5000);
+    assert!(!absent(&cache), "there are more");
+    // A recall between the question and the answer takes the names as well.
+    let mark = cache.mark(Instant(0));
+    let own = cache.change([Key::Object(1)]);
+    cache.recall(&[recall(RecallKind::Attributes, 1, "")]);
+    own.done(mark, 5000, vec![Fact::Attributes(attr(1, 1), None), Fact::Empty(1)]);
+    assert!(!absent(&cache));
+}

@@ -7,6 +7,7 @@ use pvfs_wire::attr::{Attr, Placement};
 use pvfs_wire::ops::{Listing, Readdir, Stat, Target};
 use pvfs_wire::{Errno, Handle};
 
+use super::sizes::Known;
 use crate::cache::{Key, Named};
 use crate::error::Result;
 use crate::user::User;
@@ -36,6 +37,9 @@ impl<R: Runtime> User<R> {
                     return Ok(Looked { found: Some((attr, None)), name_until, attr_until });
                 }
             }
+            None if cache.is_absent(dir.object, name, now) => {
+                return Ok(Looked { found: None, name_until: Instant(0), attr_until: Instant(0) });
+            }
             None => {}
         }
         self.ask_for_name(dir, name).await
@@ -50,9 +54,9 @@ impl<R: Runtime> User<R> {
         let keep = |named| cache.keep_name(mark, dir.object, name, named, told.leased_ms);
         match told.outcome {
             Ok(stated) => {
-                let (attr, placement) = (stated.attr, self.place_to_ask(stated, asked));
+                let Known { attr, placement, until } = self.known(stated, asked);
                 let name_until = keep(Named::Object(attr.handle.object));
-                let attr_until = cache.keep_attributes(mark, &attr, told.leased_ms);
+                let attr_until = cache.keep_known(mark, &attr, until, told.leased_ms);
                 Ok(Looked { found: Some((attr, placement)), name_until, attr_until })
             }
             Err(Errno::ENOENT) => {
@@ -93,9 +97,8 @@ impl<R: Runtime> User<R> {
         let (caller, manager) = (self.filesystem.caller(), self.filesystem.manager());
         let asked = self.filesystem.writers().ask();
         let told = caller.call_told(manager, &self.principal, &request, patience).await?;
-        let stated = told.outcome?;
-        let (attr, placement) = (stated.attr, self.place_to_ask(stated, asked));
-        Ok((attr, placement, cache.keep_attributes(mark, &attr, told.leased_ms)))
+        let Known { attr, placement, until } = self.known(told.outcome?, asked);
+        Ok((attr, placement, cache.keep_known(mark, &attr, until, told.leased_ms)))
     }
 
     /// Part of a directory, with attributes as the manager knows them, or none where those of an earlier answer

@@ -1,22 +1,24 @@
 //! Names: making, removing, moving. One message each.
 
+use pvfs_net::call::Told;
 use pvfs_net::runtime::Runtime;
-use pvfs_wire::Bytes;
 use pvfs_wire::attr::{Attr, FileKind};
 use pvfs_wire::ops::{
-    Link, Mkdir, Mknod, Rename, RenameFlags, Rmdir, Symlink, Target, Unlink, Unlinked,
+    Link, Made, Mkdir, Mknod, Rename, RenameFlags, Renamed, Rmdir, Symlink, Target, Unlink,
+    Unlinked,
 };
+use pvfs_wire::{Bytes, Operation};
 
 use super::cached::object;
-use crate::cache::{Key, Named, OwnChange, name_of, place_of};
+use crate::cache::{Fact, Key, Mark, Named, OwnChange, is_settled, name_of, place_of};
 use crate::error::Result;
 use crate::user::User;
 
 impl<R: Runtime> User<R> {
     /// mkdir(2); `mode` has the umask already taken off unless the user is [`User::masked`], here and below.
     pub async fn mkdir(&self, target: Target, mode: u32) -> Result<Attr> {
-        let _own = self.filesystem.cache().change(place_of(&target));
-        Ok(self.ask(&Mkdir { target, mode: self.asked(mode) }).await?.attr)
+        let place = place_of(&target);
+        self.make(place, &Mkdir { target, mode: self.asked(mode) }).await
     }
 
     /// mknod(2): special files, and regular ones without opening them.
@@ -27,37 +29,62 @@ impl<R: Runtime> User<R> {
         mode: u32,
         rdev: u64,
     ) -> Result<Attr> {
-        let _own = self.filesystem.cache().change(place_of(&target));
-        let mode = self.asked(mode);
-        Ok(self.ask(&Mknod { target, kind, mode, rdev }).await?.attr)
+        let (place, mode) = (place_of(&target), self.asked(mode));
+        self.make(place, &Mknod { target, kind, mode, rdev }).await
     }
 
     /// symlink(2): `target` is the new name, `path` what it points to.
     pub async fn symlink(&self, target: Target, path: impl AsRef<[u8]>) -> Result<Attr> {
-        let _own = self.filesystem.cache().change(place_of(&target));
-        Ok(self.ask(&Symlink { target, path: Bytes::from(path) }).await?.attr)
+        let place = place_of(&target);
+        self.make(place, &Symlink { target, path: Bytes::from(path) }).await
+    }
+
+    async fn make<O: Operation<Reply = Made>>(&self, place: [Key; 2], request: &O) -> Result<Attr> {
+        let mut own = self.filesystem.cache().change(place.clone());
+        let (mark, told) = self.ask_marked(request).await?;
+        let Made { attr, directory } = told.outcome?;
+        own.touches(object(attr.handle));
+        let mut facts = named(place, attr, directory);
+        facts.extend((attr.kind == FileKind::Directory).then_some(Fact::Empty(attr.handle.object)));
+        own.done(mark, told.leased_ms, facts);
+        Ok(attr)
     }
 
     /// linkat(2).
     pub async fn link(&self, existing: Target, follow: bool, new: Target) -> Result<Attr> {
-        let touched = place_of(&new).into_iter().chain([name_of(&existing)]);
-        let _own = self.filesystem.cache().change(touched);
-        Ok(self.ask(&Link { existing, follow, new }).await?.attr)
+        let place = place_of(&new);
+        let touched = place.clone().into_iter().chain([name_of(&existing)]);
+        let mut own = self.filesystem.cache().change(touched);
+        let (mark, told) = self.ask_marked(&Link { existing, follow, new }).await?;
+        let Made { attr, directory } = told.outcome?;
+        own.touches(object(attr.handle));
+        own.done(mark, told.leased_ms, named(place, attr, directory));
+        Ok(attr)
     }
 
     /// unlink(2).
     pub async fn unlink(&self, target: Target) -> Result<Unlinked> {
-        let mut own = self.begin_removal(&target);
-        let gone = self.ask(&Unlink { target }).await?;
-        own.touches(object(gone.handle));
-        Ok(gone)
+        let (own, [name, _]) = (self.begin_removal(&target), place_of(&target));
+        self.remove(own, name, &Unlink { target }).await
     }
 
     /// rmdir(2).
     pub async fn rmdir(&self, target: Target) -> Result<Unlinked> {
-        let mut own = self.begin_removal(&target);
-        let gone = self.ask(&Rmdir { target }).await?;
+        let (own, [name, _]) = (self.begin_removal(&target), place_of(&target));
+        self.remove(own, name, &Rmdir { target }).await
+    }
+
+    async fn remove<O: Operation<Reply = Unlinked>>(
+        &self,
+        mut own: OwnChange<'_>,
+        name: Key,
+        request: &O,
+    ) -> Result<Unlinked> {
+        let (mark, told) = self.ask_marked(request).await?;
+        let gone = told.outcome?;
         own.touches(object(gone.handle));
+        let absent = Fact::Name(name, Named::Absent);
+        own.done(mark, told.leased_ms, vec![absent, Fact::Attributes(gone.directory, None)]);
         Ok(gone)
     }
 
@@ -65,10 +92,30 @@ impl<R: Runtime> User<R> {
     pub async fn rename(&self, from: Target, to: Target, flags: RenameFlags) -> Result<Attr> {
         let mut own = self.begin_removal(&from);
         self.removal_of(&to).into_iter().for_each(|key| own.touches(key));
-        let moved = self.ask(&Rename { from, to, flags }).await?;
-        own.touches(object(moved.attr.handle));
-        moved.other.into_iter().for_each(|other| own.touches(object(other)));
-        Ok(moved.attr)
+        let ([old, _], [new, _]) = (place_of(&from), place_of(&to));
+        let (mark, told) = self.ask_marked(&Rename { from, to, flags }).await?;
+        let Renamed { attr, other, directories } = told.outcome?;
+        own.touches(object(attr.handle));
+        other.into_iter().for_each(|other| own.touches(object(other)));
+        // Two names of one object both stay.
+        if !directories.is_empty() {
+            let swapped = other.filter(|_| flags.has(RenameFlags::EXCHANGE));
+            let left = swapped.map_or(Named::Absent, |other| Named::Object(other.object));
+            let mut facts = vec![Fact::Name(old, left)];
+            facts.push(Fact::Name(new, Named::Object(attr.handle.object)));
+            facts.extend([attr].into_iter().chain(directories).filter_map(settled));
+            own.done(mark, told.leased_ms, facts);
+        }
+        Ok(attr)
+    }
+
+    /// Asks for a change, and says when that was.
+    pub(super) async fn ask_marked<O: Operation>(
+        &self,
+        request: &O,
+    ) -> Result<(Mark, Told<O::Reply>)> {
+        let mark = self.filesystem.cache().mark(self.filesystem.runtime().now());
+        Ok((mark, self.filesystem.ask_told(&self.principal, request).await?))
     }
 
     fn begin_removal(&self, target: &Target) -> OwnChange<'_> {
@@ -85,4 +132,15 @@ impl<R: Runtime> User<R> {
         };
         place_of(target).into_iter().chain(known).collect()
     }
+}
+
+/// What is known of an object that was given a name.
+fn named([name, _]: [Key; 2], attr: Attr, directory: Attr) -> Vec<Fact> {
+    let meant = Fact::Name(name, Named::Object(attr.handle.object));
+    [attr, directory].into_iter().filter_map(settled).chain([meant]).collect()
+}
+
+/// Attributes that hold until others change them.
+pub(super) fn settled(attr: Attr) -> Option<Fact> {
+    is_settled(&attr).then_some(Fact::Attributes(attr, None))
 }

@@ -8,7 +8,7 @@ use pvfs_wire::ops::{Close, Closed, ClosedOpen, Open, OpenFlags, Opened, Renew, 
 
 use super::cached::object;
 use super::truncate::Cut;
-use crate::cache::{Mark, OwnChange, name_of, place_of};
+use crate::cache::{Fact, Mark, Named, OwnChange, is_settled, name_of, place_of};
 use crate::error::{Error, Result};
 use crate::file::{OpenFile, Registration};
 use crate::filesystem::Filesystem;
@@ -76,8 +76,8 @@ impl<R: Runtime> User<R> {
         let mark = self.filesystem.cache().mark(self.filesystem.runtime().now());
         let mut waiting = WaitingOpen { filesystem: &self.filesystem, open: Some(open) };
         let request = Open { target, flags, mode, striping, open };
-        let (opened, is_leased) = self.ask_open(&request).await;
-        let watched = is_leased.then_some(mark);
+        let (opened, leased_ms) = self.ask_open(&request).await;
+        let watched = (leased_ms > 0).then_some(mark);
         if !opened.as_ref().is_err_and(|error| error.errno() == Errno::ETIMEDOUT) {
             waiting.open = None;
         }
@@ -85,11 +85,19 @@ impl<R: Runtime> User<R> {
         let opened = opened?;
         self.close_given_up().await;
         let truncation = opened.truncation;
-        let (attr, created) = (opened.attr, opened.created);
+        let (attr, created, directory) = (opened.attr, opened.created, opened.directory);
         if flags.any(CHANGING) {
             own.touches(object(attr.handle));
         }
         let file = self.open_file(opened, flags, open);
+        match truncation {
+            None if flags.any(CHANGING) => {
+                let facts = opened_facts(&request, &attr, directory, file.as_ref());
+                own.done(mark, leased_ms, facts);
+            }
+            None => drop(self.filesystem.cache().keep_attributes(mark, &attr, leased_ms)),
+            Some(_) => {}
+        }
         let opening = Opening { file, attr, created, watched, complete: false };
         match (&opening.file, truncation) {
             (Some(file), Some(ticket)) => match self.cut_opened(file, ticket).await {
@@ -100,14 +108,14 @@ impl<R: Runtime> User<R> {
         }
     }
 
-    /// The answer, and whether it is under a lease. Those who move side by side keep no cache.
-    async fn ask_open(&self, request: &Open) -> (Result<Opened>, bool) {
+    /// The answer, and for how long it may be cached. Those who move side by side keep no cache.
+    async fn ask_open(&self, request: &Open) -> (Result<Opened>, u32) {
         if self.together.is_some() {
-            return (self.ask_together(request).await, false);
+            return (self.ask_together(request).await, 0);
         }
         match self.filesystem.ask_told(&self.principal, request).await {
-            Ok(told) => (told.outcome.map_err(Error::from), told.leased_ms > 0),
-            Err(error) => (Err(error), false),
+            Ok(told) => (told.outcome.map_err(Error::from), told.leased_ms),
+            Err(error) => (Err(error), 0),
         }
     }
 
@@ -254,6 +262,27 @@ impl<R: Runtime> User<R> {
         };
         self.cut(cut).await
     }
+}
+
+/// What an open tells that may change something. Who opened a file for writing that nobody was writing is the only one who
+/// can make it longer, and a second one would be announced.
+fn opened_facts(
+    open: &Open,
+    attr: &Attr,
+    directory: Option<Attr>,
+    file: Option<&OpenFile>,
+) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    // Through a symlink another name would be meant, and perhaps another directory.
+    if let Some(directory) = directory.filter(|_| open.flags.has(OpenFlags::NOFOLLOW)) {
+        facts.push(Fact::Attributes(directory, None));
+        facts.push(Fact::Name(name_of(&open.target), Named::Object(attr.handle.object)));
+    }
+    if is_settled(attr) {
+        let writer = file.filter(|_| open.flags.has(OpenFlags::WRITE));
+        facts.push(Fact::Attributes(*attr, writer.map(|file| file.touched().clone())));
+    }
+    facts
 }
 
 /// Opens that change a file, or let it be changed.

@@ -9,7 +9,7 @@ use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, ObjectStats, Settle, StatObjects, 
 use super::cached::object;
 use crate::error::Result;
 use crate::user::User;
-use crate::writers::Asked;
+use crate::writers::{Asked, Touched};
 
 /// What the iods know of a file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,6 +20,15 @@ pub struct DataStat {
     pub disk_bytes: u64,
     /// Last write.
     pub mtime: Time,
+}
+
+/// The attributes of an object as far as they are known without its iods.
+pub(super) struct Known {
+    pub attr: Attr,
+    /// Where to ask for the size, if it is not known.
+    pub placement: Option<Placement>,
+    /// Set when the size is not certain any more: this client begins to write.
+    pub until: Option<Touched>,
 }
 
 impl<R: Runtime> User<R> {
@@ -116,14 +125,18 @@ impl<R: Runtime> User<R> {
         let _ = self.ask(&Settle { handle, change, size, disk_bytes, mtime }).await;
     }
 
-    /// Where to ask for the size of what the manager has stated: nowhere if it is as it said. `asked` is from before the
-    /// question.
-    pub(super) fn place_to_ask(&self, stated: Stated, asked: Asked) -> Option<Placement> {
+    /// What the manager has stated, with what this client knows of its own writes. `asked` is from before the question.
+    pub(super) fn known(&self, stated: Stated, asked: Asked) -> Known {
         let Stated { attr, placement } = stated;
-        let lease = self.filesystem.caller().leases_lost();
-        let is_known = attr.size_state == SizeState::Alone
-            && self.filesystem.writers().are_untouched(attr.handle, asked, lease);
-        placement.filter(|_| !is_known)
+        let (writers, lease) = (self.filesystem.writers(), self.filesystem.caller().leases_lost());
+        let alone = attr.size_state == SizeState::Alone;
+        match alone.then(|| writers.untouched(attr.handle, asked, lease)).flatten() {
+            Some(touched) => {
+                let attr = Attr { size_state: SizeState::Settled, ..attr };
+                Known { attr, placement: None, until: Some(touched) }
+            }
+            None => Known { attr, placement, until: None },
+        }
     }
 
     /// Completes the attributes of a regular file whose size the manager does not know.

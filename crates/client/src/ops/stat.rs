@@ -6,7 +6,8 @@ use pvfs_wire::attr::{Attr, Placement};
 use pvfs_wire::ops::{AccessBits, CheckAccess, Readlink, SetAttr, Stat, Target};
 
 use super::cached::object;
-use crate::cache::name_of;
+use super::sizes::Known;
+use crate::cache::{Fact, is_settled, name_of};
 use crate::error::Result;
 use crate::user::User;
 
@@ -37,7 +38,8 @@ impl<R: Runtime> User<R> {
     ) -> Result<(Attr, Option<Placement>)> {
         let asked = self.filesystem.writers().ask();
         let stated = self.ask_together(&Stat { target, follow, placement: false }).await?;
-        Ok((stated.attr, self.place_to_ask(stated, asked)))
+        let Known { attr, placement, .. } = self.known(stated, asked);
+        Ok((attr, placement))
     }
 
     /// Attributes, complete, and where a regular file's data lie.
@@ -60,9 +62,13 @@ impl<R: Runtime> User<R> {
     /// The like, with the attributes as [`Self::stat_known`] gives them.
     pub async fn set_attr_known(&self, request: SetAttr) -> Result<(Attr, Option<Placement>)> {
         let mut own = self.filesystem.cache().change([name_of(&request.target)]);
-        let stated = self.ask(&request).await?;
-        own.touches(object(stated.attr.handle));
-        Ok((stated.attr, stated.placement))
+        let asked = self.filesystem.writers().ask();
+        let (mark, told) = self.ask_marked(&request).await?;
+        let Known { attr, placement, until } = self.known(told.outcome?, asked);
+        own.touches(object(attr.handle));
+        let known = is_settled(&attr).then_some(Fact::Attributes(attr, until));
+        own.done(mark, told.leased_ms, known.into_iter().collect());
+        Ok((attr, placement))
     }
 
     /// The target of a symlink.

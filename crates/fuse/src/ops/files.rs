@@ -26,6 +26,8 @@ use crate::protocol::{FileHandle, Kept};
 pub struct Opened {
     /// Attributes at the time.
     pub attr: Attr,
+    /// Whether this open created it.
+    pub created: bool,
     /// What the kernel calls the open file.
     pub number: FileHandle,
     /// How the page cache is used.
@@ -163,13 +165,13 @@ impl Mounted {
             let opening = maker.open_known(target.clone(), wire, mode, Striping::default()).await?;
             Ok((opening, user))
         })?;
-        let (attr, watched) = (opening.attr, opening.watched);
+        let (attr, created, watched) = (opening.attr, opening.created, opening.watched);
         let file = opening.file.ok_or_else(|| not_a_file(attr.kind))?;
         let through = through(self.options.direct, flags);
         let caching = self.pages_opened(&attr, watched, through);
         let writes_pages = through == Through::Writing && caching != Caching::Bypass;
         let number = self.files.insert(OpenEntry { writes_pages, ..entry(file, user, flags) });
-        Ok(Opened { attr, number, kept: kept(caching) })
+        Ok(Opened { attr, created, number, kept: kept(caching) })
     }
 
     fn pages_opened(&self, attr: &Attr, watched: Option<Mark>, through: Through) -> Caching {
@@ -198,6 +200,9 @@ impl Mounted {
     /// the file as being written and has the iods asked for its size, so nobody sees an old one.
     pub fn release(self: &Arc<Self>, number: FileHandle, flock_owner: Option<u64>) {
         let Some(entry) = self.files.remove(number) else { return };
+        if let Some(_inline) = self.data.inline() {
+            return self.close(entry, flock_owner);
+        }
         let mounted = self.clone();
         self.closing.spawn(move || mounted.close(entry, flock_owner));
     }

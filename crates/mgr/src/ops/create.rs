@@ -1,6 +1,6 @@
 //! Mkdir, Mknod, Symlink: new objects other than by opening.
 
-use pvfs_wire::attr::{FileKind, Striping};
+use pvfs_wire::attr::{Attr, FileKind, Striping};
 use pvfs_wire::ops::{Asked, Made, Mkdir, Mknod, Symlink};
 use pvfs_wire::{Errno, PATH_BYTES_MAX};
 
@@ -17,8 +17,8 @@ impl Execute for Mkdir {
         let mut node = new_node(cx, &place.dir, self.mode, body)?;
         node.inode.nlink = 2;
         place.dir.inode.gain_link()?;
-        enter(cx, place, slot, &node);
-        Ok(Made { attr: cx.attr(&node) })
+        let directory = enter(cx, place, slot, &node);
+        Ok(Made { attr: cx.attr(&node), directory })
     }
 }
 
@@ -32,8 +32,8 @@ impl Execute for Mknod {
             FileKind::Regular => new_file(cx, &place.dir, self.mode, &Striping::default())?,
             kind => special(self, cx, &place, kind)?,
         };
-        enter(cx, place, slot, &node);
-        Ok(Made { attr: cx.attr(&node) })
+        let directory = enter(cx, place, slot, &node);
+        Ok(Made { attr: cx.attr(&node), directory })
     }
 }
 
@@ -65,8 +65,8 @@ impl Execute for Symlink {
         let mut node = new_node(cx, &place.dir, 0o777, Body::Symlink(self.path.0.clone()))?;
         node.inode.nlink = 1;
         node.inode.mode = 0o777;
-        enter(cx, place, slot, &node);
-        Ok(Made { attr: cx.attr(&node) })
+        let directory = enter(cx, place, slot, &node);
+        Ok(Made { attr: cx.attr(&node), directory })
     }
 }
 
@@ -93,12 +93,13 @@ pub(super) fn nameless_file(
     new_node(cx, dir, mode, Body::Regular(RegularFile::new(placement)))
 }
 
-/// Saves a new object under its name, and the directory that has changed by it.
-pub(super) fn enter(cx: &mut Context<'_, '_>, mut place: Place, slot: Slot, node: &Node) {
+/// Saves a new object under its name, and the directory that has changed by it; returns the latter's attributes.
+pub(super) fn enter(cx: &mut Context<'_, '_>, mut place: Place, slot: Slot, node: &Node) -> Attr {
     cx.insert(&mut place.dir, slot, &place.name, node.object, node.inode.kind());
     place.dir.inode.touch_data(cx.now);
     cx.save(&place.dir);
     cx.save(node);
+    cx.attr(&place.dir)
 }
 
 fn new_node(cx: &mut Context<'_, '_>, dir: &Node, mode: u32, body: Body) -> Result<Node, Errno> {

@@ -24,6 +24,6 @@ impl Execute for Link {
         place.dir.inode.touch_data(cx.now);
         cx.save(&place.dir);
         cx.save(&node);
-        Ok(Made { attr: cx.attr(&node) })
+        Ok(Made { attr: cx.attr(&node), directory: cx.attr(&place.dir) })
     }
 }

@@ -90,8 +90,8 @@ fn open_new(
     cx.who.require_names(&place.dir.inode)?;
     let mut node = new_file(cx, &place.dir, open.mode, &open.striping)?;
     cx.begin_open(&mut node, open.open, open.flags);
-    enter(cx, place, slot, &node);
-    opened_new(open.flags, cx, &node)
+    let directory = enter(cx, place, slot, &node);
+    Ok(Opened { directory: Some(directory), ..opened_new(open.flags, cx, &node)? })
 }
 
 /// Makes a file that lives as long as it is open, or until it is given a name; the directory does not change.
@@ -178,7 +178,8 @@ pub(super) fn opened(
 ) -> Result<Opened, Errno> {
     let (capability, expiry) = cx.capability(node, rights(flags))?;
     let (placement, capability) = (cx.stated(node, true).placement, Bytes(capability));
-    Ok(Opened { attr, placement, capability, expiry, created, truncation: None })
+    let (directory, truncation) = (None, None);
+    Ok(Opened { attr, placement, capability, expiry, created, directory, truncation })
 }
 
 /// Opens of directories are not recorded: a listing names the directory, not an open.
@@ -189,6 +190,7 @@ fn opened_directory(cx: &Context<'_, '_>, node: &Node) -> Opened {
         capability: Bytes::default(),
         expiry: 0,
         created: false,
+        directory: None,
         truncation: None,
     }
 }

@@ -21,7 +21,8 @@ impl Execute for Rename {
         names.refuse_slashes(slashes)?;
         names.refuse_loops(cx)?;
         if names.victim.as_ref().is_some_and(|victim| victim.node.object == names.source.object) {
-            return Ok(Renamed { attr: cx.attr(&names.source), other: None });
+            let (attr, directories) = (cx.attr(&names.source), Vec::new());
+            return Ok(Renamed { attr, other: None, directories });
         }
         names.check_permissions(cx)?;
         let other = names.victim.as_ref().map(|victim| cx.fs.handle(victim.node.object));
@@ -31,7 +32,9 @@ impl Execute for Rename {
             None => names.replace(cx)?,
         }
         names.save(cx);
-        Ok(Renamed { attr: cx.attr(&names.source), other })
+        let directories = [Some(&names.from), names.to.as_ref()].into_iter().flatten();
+        let directories = directories.map(|dir| cx.attr(dir)).collect();
+        Ok(Renamed { attr: cx.attr(&names.source), other, directories })
     }
 }
 

@@ -23,7 +23,7 @@ impl Execute for Unlink {
         place.dir.inode.touch_data(cx.now);
         cx.save(&place.dir);
         drop_name(cx, &mut node)?;
-        Ok(unlinked(cx, &node))
+        Ok(unlinked(cx, &node, &place.dir))
     }
 }
 
@@ -42,7 +42,7 @@ impl Execute for Rmdir {
         place.dir.inode.lose_link();
         place.dir.inode.touch_data(cx.now);
         cx.save(&place.dir);
-        Ok(unlinked(cx, &node))
+        Ok(unlinked(cx, &node, &place.dir))
     }
 }
 
@@ -64,6 +64,7 @@ pub(super) fn remove_directory(cx: &mut Context<'_, '_>, node: &mut Node) -> Res
     cx.remove_object(node)
 }
 
-fn unlinked(cx: &Context<'_, '_>, node: &Node) -> Unlinked {
-    Unlinked { handle: cx.fs.handle(node.object), nlink: node.inode.nlink }
+fn unlinked(cx: &Context<'_, '_>, node: &Node, dir: &Node) -> Unlinked {
+    let (handle, nlink) = (cx.fs.handle(node.object), node.inode.nlink);
+    Unlinked { handle, nlink, directory: cx.attr(dir) }
 }

@@ -128,40 +128,61 @@ impl World {
         Ok(self.run(who, Stat { target, follow: false, placement: false })?.attr)
     }
 
+    fn made(&mut self, Made { attr, directory }: Made) -> Attr {
+        self.is_so(&attr);
+        self.is_so(&directory);
+        attr
+    }
+
+    /// Fails the test unless whoever asks now is told the same.
+    fn is_so(&mut self, told: &Attr) {
+        let target = Target::object(told.handle);
+        let stated = self.run(&root(), Stat { target, follow: false, placement: false });
+        assert_eq!(stated.unwrap().attr, *told);
+    }
+
     /// mkdir
     pub fn mkdir(&mut self, who: &Credentials, path: &str, mode: u32) -> Result<Attr, Errno> {
         let target = self.at(path);
-        Ok(self.run(who, Mkdir { target, mode })?.attr)
+        let made = self.run(who, Mkdir { target, mode })?;
+        Ok(self.made(made))
     }
 
     /// A regular file that nobody has open.
     pub fn file(&mut self, who: &Credentials, path: &str, mode: u32) -> Result<Attr, Errno> {
         let (target, kind) = (self.at(path), pvfs_wire::attr::FileKind::Regular);
-        Ok(self.run(who, Mknod { target, kind, mode, rdev: 0 })?.attr)
+        let made = self.run(who, Mknod { target, kind, mode, rdev: 0 })?;
+        Ok(self.made(made))
     }
 
     /// symlink
     pub fn symlink(&mut self, who: &Credentials, to: &str, path: &str) -> Result<Attr, Errno> {
         let target = self.at(path);
-        Ok(self.run(who, Symlink { target, path: to.into() })?.attr)
+        let made = self.run(who, Symlink { target, path: to.into() })?;
+        Ok(self.made(made))
     }
 
     /// link
     pub fn link(&mut self, who: &Credentials, old: &str, new: &str) -> Result<Attr, Errno> {
         let (existing, new) = (self.at(old), self.at(new));
-        Ok(self.run(who, Link { existing, follow: false, new })?.attr)
+        let made = self.run(who, Link { existing, follow: false, new })?;
+        Ok(self.made(made))
     }
 
     /// unlink
     pub fn unlink(&mut self, who: &Credentials, path: &str) -> Result<Unlinked, Errno> {
         let target = self.at(path);
-        self.run(who, Unlink { target })
+        let gone = self.run(who, Unlink { target })?;
+        self.is_so(&gone.directory);
+        Ok(gone)
     }
 
     /// rmdir
     pub fn rmdir(&mut self, who: &Credentials, path: &str) -> Result<Unlinked, Errno> {
         let target = self.at(path);
-        self.run(who, Rmdir { target })
+        let gone = self.run(who, Rmdir { target })?;
+        self.is_so(&gone.directory);
+        Ok(gone)
     }
 
     /// rename
@@ -178,7 +199,9 @@ impl World {
         flags: RenameFlags,
     ) -> Result<Attr, Errno> {
         let (from, to) = (self.at(old), self.at(new));
-        Ok(self.run(who, Rename { from, to, flags })?.attr)
+        let moved = self.run(who, Rename { from, to, flags })?;
+        moved.directories.iter().chain([&moved.attr]).for_each(|attr| self.is_so(attr));
+        Ok(moved.attr)
     }
 
     /// chmod
@@ -220,7 +243,12 @@ impl World {
         open: u64,
     ) -> Result<Opened, Errno> {
         let (target, striping) = (self.at(path), Striping::default());
-        self.run_for(client, who, Open { target, flags, mode: 0o644, striping, open })
+        let opened =
+            self.run_for(client, who, Open { target, flags, mode: 0o644, striping, open })?;
+        let is_entered = opened.created && !flags.has(OpenFlags::NAMELESS);
+        assert_eq!(is_entered, opened.directory.is_some());
+        opened.directory.iter().for_each(|directory| self.is_so(directory));
+        Ok(opened)
     }
 
     /// close after writing up to `end`, as client 1

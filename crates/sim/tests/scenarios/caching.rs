@@ -19,6 +19,8 @@ use crate::outcome::known;
 use register::Register;
 
 const HOSTS: [&str; 3] = ["c0", "c1", "c2"];
+/// Two of each client.
+const WORKERS: usize = 6;
 const FILES: usize = 3;
 const NAMES: usize = 3;
 const STEPS: u32 = 120;
@@ -39,14 +41,14 @@ struct Shared {
 }
 
 /// Whether a client process does nothing, as if it were stopped.
-type Stopped = Rc<Cell<bool>>;
+pub(crate) type Stopped = Rc<Cell<bool>>;
 
 fn target(dir: Handle, name: usize) -> Target {
     Target::below(dir, format!("n{name}"))
 }
 
 /// Keeps the client's lease until the world is over.
-async fn keep_lease(client: Client, stopped: Stopped) {
+pub(crate) async fn keep_lease(client: Client, stopped: Stopped) {
     let mut holder = Leaseholder::new(client.user.clone());
     loop {
         if holder.poll().await.is_err() {
@@ -84,7 +86,7 @@ fn prepare(world: &mut World) -> Rc<RefCell<Shared>> {
     world.run(Duration::from_secs(60));
     let (dir, files) = made.borrow_mut().take().expect("it was made");
     let times = files.iter().map(|_| Register::new(0)).collect();
-    let names = (0..HOSTS.len() * NAMES).map(|_| Register::new(0)).collect();
+    let names = (0..WORKERS * NAMES).map(|_| Register::new(0)).collect();
     Rc::new(RefCell::new(Shared { dir, files, times, names, next_time: 1, told_at_once: 0 }))
 }
 
@@ -111,7 +113,8 @@ impl Worker {
             match self.chance.between(0, 99) {
                 0..=54 => self.look_name_up().await,
                 55..=79 => self.look_time_up().await,
-                80..=87 => self.set_some_time().await,
+                80..=84 => self.set_some_time().await,
+                85..=87 => self.list().await,
                 88..=97 => self.change_name().await,
                 _ if self.stops => self.stop_for_a_while().await,
                 _ => {}
@@ -128,7 +131,7 @@ impl Worker {
     }
 
     async fn look_name_up(&mut self) {
-        let name = self.chance.between(0, (HOSTS.len() * NAMES) as u64 - 1) as usize;
+        let name = self.chance.between(0, (WORKERS * NAMES) as u64 - 1) as usize;
         let (dir, begun) = (self.shared.borrow().dir, self.client.now());
         let looked = self.client.user.lookup(dir, format!("n{name}").as_bytes()).await;
         let Some(looked) = known(looked) else { return };
@@ -137,6 +140,20 @@ impl Worker {
         let mut shared = self.shared.borrow_mut();
         shared.told_at_once += u32::from(begun == self.client.now());
         shared.names[name].read(begun, self.client.now(), value, &format!("n{name}"));
+    }
+
+    /// From then on a name that was not there needs no question, until somebody else changes the directory.
+    async fn list(&mut self) {
+        let (dir, begun) = (self.shared.borrow().dir, self.client.now());
+        let Some(told) = known(self.client.user.readdir_cached(dir, 0, 64).await) else { return };
+        let told = told.expect("a directory can be listed").entries;
+        let shared = &mut *self.shared.borrow_mut();
+        for (name, register) in shared.names.iter_mut().enumerate() {
+            let name = format!("n{name}");
+            let entry = told.iter().find(|entry| *entry.name == *name.as_bytes());
+            let value = entry.map_or(0, |entry| entry.handle.object);
+            register.read(begun, self.client.now(), value, &name);
+        }
     }
 
     async fn look_time_up(&mut self) {
@@ -250,10 +267,13 @@ fn scenario(seed: u64, weakness: Weakness) {
     let mut world = World::new(seed, Settings::default());
     let shared = prepare(&mut world);
     let mut workers = Vec::new();
-    for (own, host) in HOSTS.iter().enumerate() {
+    for host in HOSTS {
         let (client, stopped) = caching_client(&mut world, host);
-        let (chance, shared) = (world.chance(), shared.clone());
-        workers.push(Worker { client, chance, own, stopped, stops: weakness.stops, shared });
+        for _ in 0..WORKERS / HOSTS.len() {
+            let (client, chance, own) = (client.clone(), world.chance(), workers.len());
+            let (stopped, stops, shared) = (stopped.clone(), weakness.stops, shared.clone());
+            workers.push((host, Worker { client, chance, own, stopped, stops, shared }));
+        }
     }
     world.run_for(Duration::from_secs(1));
     if weakness.stormy {
@@ -263,7 +283,7 @@ fn scenario(seed: u64, weakness: Weakness) {
         world.set_trouble(trouble);
     }
     let left = Rc::new(Cell::new(workers.len()));
-    for (host, worker) in HOSTS.iter().zip(workers) {
+    for (host, worker) in workers {
         let left = left.clone();
         world.spawn(host, async move {
             worker.work().await;

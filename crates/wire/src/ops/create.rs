@@ -68,5 +68,7 @@ record! {
     pub struct Made {
         /// Its attributes.
         pub attr: Attr,
+        /// The directory of its name, as it is since.
+        pub directory: Attr,
     }
 }

@@ -63,6 +63,8 @@ record! {
         pub expiry: u64,
         /// Whether this open created the file.
         pub created: bool,
+        /// The directory that it was created in, as it is since; none of a file without a name.
+        pub directory: Option<Attr>,
         /// The file must be cut to zero on its iods before first use, then reported with
         /// [`super::Truncated`] under this ticket.
         pub truncation: Option<u64>,

@@ -34,5 +34,7 @@ record! {
         pub attr: Attr,
         /// What had the new name before: replaced, or swapped.
         pub other: Option<Handle>,
+        /// The directories of the names, as they are since; none where both names were of one object, and stay.
+        pub directories: Vec<Attr>,
     }
 }

@@ -1,6 +1,7 @@
 //! Removing names.
 
 use super::Target;
+use crate::attr::Attr;
 use crate::handle::Handle;
 use crate::record;
 
@@ -27,5 +28,7 @@ record! {
         pub handle: Handle,
         /// Names the object still has.
         pub nlink: u32,
+        /// The directory of the name, as it is since.
+        pub directory: Attr,
     }
 }

@@ -245,7 +245,7 @@ records! {
     ClusterMap { version, filesystem, iods, dist, pcount, ssize }
     MapIod { name, endpoints }
     Open { target, flags, mode, striping, open }
-    Opened { attr, placement, capability, expiry, created, truncation }
+    Opened { attr, placement, capability, expiry, created, directory, truncation }
     Close { opens }
     ClosedOpen { open, wrote }
     Wrote { end, mtime, uncertain, disk_bytes }
@@ -256,13 +256,13 @@ records! {
     Mkdir { target, mode }
     Mknod { target, kind, mode, rdev }
     Symlink { target, path }
-    Made { attr }
+    Made { attr, directory }
     Link { existing, follow, new }
     Unlink { target }
     Rmdir { target }
-    Unlinked { handle, nlink }
+    Unlinked { handle, nlink, directory }
     Rename { from, to, flags }
-    Renamed { attr, other }
+    Renamed { attr, other, directories }
     SetAttr { target, follow, mode, uid, gid, atime, mtime }
     Truncate { target, follow, size, open }
     Truncating { attr, placement, capability, ticket }

@@ -5,12 +5,13 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pvfs_client::OpenFile;
+use pvfs_client::{OpenFile, Result};
 use pvfs_sim::{Chance, Client, Command, Loss, Settings, Trouble, World, seeds};
 use pvfs_wire::attr::Striping;
 use pvfs_wire::ops::{OpenFlags, Target};
 
 use super::{MINUTES, UNHURRIED, insist};
+use crate::caching::{Stopped, keep_lease};
 
 const HOSTS: [&str; 3] = ["c0", "c1", "c2"];
 const STEPS: u32 = 60;
@@ -24,6 +25,7 @@ struct Ends {
 
 struct Player {
     client: Client,
+    caches: bool,
     chance: Chance,
     ends: Rc<Ends>,
     files: Vec<OpenFile>,
@@ -76,11 +78,7 @@ impl Player {
         let target = self.target().await;
         let least = self.ends.done.get();
         let size = match self.files.first() {
-            Some(file) => {
-                insist(&self.client, async || self.client.user.stat_open(file.handle).await)
-                    .await
-                    .size
-            }
+            Some(file) => insist(&self.client, async || self.size_of(file).await).await,
             None => match self.client.user.stat(target, false).await {
                 Ok(attr) => attr.size,
                 Err(_) => return,
@@ -88,6 +86,16 @@ impl Player {
         };
         let most = self.ends.begun.get();
         assert!((least..=most).contains(&size), "{size} is not from {least} to {most}");
+    }
+
+    /// As a mount is asked by its kernel, or a program asks by itself.
+    async fn size_of(&self, file: &OpenFile) -> Result<u64> {
+        let user = &self.client.user;
+        if !self.caches {
+            return Ok(user.stat_open(file.handle).await?.size);
+        }
+        let (attr, placement, _) = user.attributes(file.handle).await?;
+        Ok(user.completed_patiently(attr, placement.as_ref()).await?.size)
     }
 
     async fn close(&mut self) {
@@ -103,31 +111,55 @@ impl Player {
 #[test]
 fn sizes_are_those_of_some_moment_while_they_were_asked_for() {
     seeds::each("sizes_are_those_of_some_moment_while_they_were_asked_for", 40, |seed| {
-        scenario(seed, None);
+        scenario(seed, None, false);
     });
 }
 
 #[test]
 fn sizes_are_right_while_connections_and_managers_are_lost() {
     seeds::each("sizes_are_right_while_connections_and_managers_are_lost", 25, |seed| {
-        scenario(seed, Some(Loss::Process));
+        scenario(seed, Some(Loss::Process), false);
     });
 }
 
-fn scenario(seed: u64, manager: Option<Loss>) {
+#[test]
+fn sizes_are_right_for_clients_that_cache() {
+    seeds::each("sizes_are_right_for_clients_that_cache", 40, |seed| scenario(seed, None, true));
+}
+
+#[test]
+fn sizes_are_right_for_clients_that_cache_while_managers_are_lost() {
+    seeds::each("sizes_are_right_for_clients_that_cache_while_managers_are_lost", 25, |seed| {
+        scenario(seed, Some(Loss::Process), true);
+    });
+}
+
+fn scenario(seed: u64, manager: Option<Loss>, caches: bool) {
     let mut world = World::new(seed, Settings::default());
     if manager.is_some() {
         let mut trouble = Trouble::new(world.chance(), &HOSTS, 3);
         trouble.manager = manager;
         world.set_trouble(trouble);
     }
-    let ends = Rc::<Ends>::default();
+    let (ends, left) = (Rc::<Ends>::default(), Rc::new(Cell::new(HOSTS.len())));
     for host in HOSTS {
         let client = world.patient_client(host, UNHURRIED);
         let (chance, ends) = (world.chance(), ends.clone());
-        let mut player = Player { client, chance, ends, files: Vec::new() };
-        world.spawn(host, async move { player.play().await });
+        if caches {
+            world.spawn(host, keep_lease(client.clone(), Stopped::default()));
+        }
+        let mut player = Player { client, caches, chance, ends, files: Vec::new() };
+        let left = left.clone();
+        world.spawn(host, async move {
+            player.play().await;
+            left.set(left.get() - 1);
+        });
     }
-    world.run(MINUTES * 12);
+    // Those who keep a lease never end.
+    let mut patience = MINUTES.as_secs() * 12;
+    while left.get() > 0 {
+        world.run_for(Duration::from_secs(1));
+        patience = patience.checked_sub(1).expect("some client did not end");
+    }
     world.command(Command::Mend);
 }
