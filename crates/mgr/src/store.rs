@@ -28,6 +28,7 @@ mod memtable;
 mod merge;
 mod options;
 mod publication;
+mod sorted;
 mod state;
 mod sync;
 mod transaction;

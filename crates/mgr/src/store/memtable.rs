@@ -9,8 +9,10 @@
 
 use super::batch::{Change, Sequence};
 use super::merge::Layer;
+use super::sorted::SortedKey;
 use super::view::KeyRange;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -18,7 +20,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 /// The changes since some point, in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Memtable {
-    slots: RwLock<BTreeMap<Box<[u8]>, Slot>>,
+    slots: RwLock<BTreeMap<SortedKey, Slot>>,
     bytes: AtomicUsize,
 }
 
@@ -59,7 +61,7 @@ impl Memtable {
     /// What this table says of `key` at `sequence`: nothing, deleted, or a value.
     pub(crate) fn get(&self, key: &[u8], sequence: Sequence) -> Option<Option<Vec<u8>>> {
         let slots = self.read();
-        let version = slots.get(key)?.at(sequence)?;
+        let version = slots.get(&SortedKey::new(key))?.at(sequence)?;
         Some(version.value.as_ref().map(|value| value.to_vec()))
     }
 
@@ -79,9 +81,9 @@ impl Memtable {
         mut visit: impl FnMut(&[u8], Option<&[u8]>) -> Result<(), E>,
     ) -> Result<Option<Vec<u8>>, E> {
         let slots = self.read();
-        let mut rest = slots.range::<[u8], _>((Bound::Included(start), Bound::Unbounded));
+        let mut rest = slots.range(SortedKey::new(start)..);
         for (key, slot) in rest.by_ref().take(keys_max) {
-            visit(key, slot.newest.value.as_deref())?;
+            visit(&key.to_vec(), slot.newest.value.as_deref())?;
         }
         Ok(rest.next().map(|(key, _)| key.to_vec()))
     }
@@ -96,26 +98,27 @@ impl Memtable {
         self.read().len()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Box<[u8]>, Slot>> {
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<SortedKey, Slot>> {
         self.slots.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns by how much the table grew, negative when it shrank.
 fn put(
-    slots: &mut BTreeMap<Box<[u8]>, Slot>,
+    slots: &mut BTreeMap<SortedKey, Slot>,
     change: Change,
     sequence: Sequence,
     living: &[Sequence],
 ) -> isize {
     let newest = Version { sequence, value: change.value.map(Vec::into_boxed_slice) };
     let grown = newest.bytes() as isize;
-    if let Some(slot) = slots.get_mut(change.key.as_slice()) {
-        return grown - slot.supersede(newest, living) as isize;
+    match slots.entry(SortedKey::new(&change.key)) {
+        Entry::Occupied(mut slot) => grown - slot.get_mut().supersede(newest, living) as isize,
+        Entry::Vacant(place) => {
+            place.insert(Slot { newest, older: Vec::new() });
+            grown + (SLOT_BYTES + change.key.len()) as isize
+        }
     }
-    let key_bytes = SLOT_BYTES + change.key.len();
-    slots.insert(change.key.into_boxed_slice(), Slot { newest, older: Vec::new() });
-    grown + key_bytes as isize
 }
 
 impl Slot {
@@ -165,9 +168,9 @@ impl Iterator for Chunks<'_> {
     fn next(&mut self) -> Option<Vec<Change>> {
         let range = self.rest.take().filter(|range| !range.is_empty())?;
         let slots = self.table.read();
-        let bounds = (Bound::Included(range.start.as_slice()), end_bound(&range));
+        let bounds = (Bound::Included(SortedKey::new(&range.start)), end_bound(&range));
         let mut changes = Vec::new();
-        for (visited, (key, slot)) in slots.range::<[u8], _>(bounds).enumerate() {
+        for (visited, (key, slot)) in slots.range(bounds).enumerate() {
             if visited == self.length {
                 self.rest = Some(KeyRange { start: key.to_vec(), end: range.end.clone() });
                 break;
@@ -180,13 +183,13 @@ impl Iterator for Chunks<'_> {
 }
 
 impl Version {
-    fn to_change(&self, key: &[u8]) -> Change {
+    fn to_change(&self, key: &SortedKey) -> Change {
         Change { key: key.to_vec(), value: self.value.as_ref().map(|value| value.to_vec()) }
     }
 }
 
-fn end_bound(range: &KeyRange) -> Bound<&[u8]> {
-    range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded)
+fn end_bound(range: &KeyRange) -> Bound<SortedKey> {
+    range.end.as_deref().map_or(Bound::Unbounded, |end| Bound::Excluded(SortedKey::new(end)))
 }
 
 /// Longest run of changes applied under one lock: some 20 µs that a reader may have to wait.
@@ -212,7 +215,7 @@ mod tests {
 
     fn versions(table: &Memtable, key: &str) -> Vec<Sequence> {
         let slots = table.read();
-        let slot = &slots[key.as_bytes()];
+        let slot = &slots[&SortedKey::new(key.as_bytes())];
         let older = slot.older.iter().map(|version| version.sequence);
         std::iter::once(slot.newest.sequence).chain(older).collect()
     }
