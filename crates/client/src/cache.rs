@@ -19,7 +19,7 @@ use pvfs_wire::NAME_BYTES_MAX;
 use pvfs_wire::attr::{Attr, Entry, FileKind, SizeState};
 use pvfs_wire::ops::{Listing, Recall, RecallKind, Target};
 
-use crate::writers::Touched;
+use crate::progress::Progress;
 
 /// Something that may be kept.
 #[derive(Clone, Debug, Eq, PartialEq, Hash)]
@@ -56,8 +56,8 @@ pub struct OwnChange<'a> {
 /// What the reply to a change tells.
 #[derive(Clone, Debug)]
 pub(crate) enum Fact {
-    /// How an object is since; of a file that its client may write, until it begins to.
-    Attributes(Attr, Option<Touched>),
+    /// How an object is since; of a file that its client may write, without those writes.
+    Attributes(Attr, Option<Progress>),
     /// What a name means since: the key is one of those that the change touches. What is told of its directory is told as well.
     Name(Key, Named),
     /// A directory has no names yet.
@@ -97,8 +97,8 @@ struct State {
 
 struct Kept {
     attr: Attr,
-    /// It holds until this is set.
-    until: Option<Touched>,
+    /// What this client has written since.
+    progress: Option<Progress>,
 }
 
 struct Page {
@@ -163,18 +163,18 @@ impl Cache {
         self.keep_known(mark, attr, None, leased_ms)
     }
 
-    /// The like, if need be until this client writes the file.
+    /// The like of a file that this client alone may be writing.
     pub(crate) fn keep_known(
         &self,
         mark: Mark,
         attr: &Attr,
-        until: Option<Touched>,
+        progress: Option<Progress>,
         leased_ms: u32,
     ) -> Instant {
         if leased_ms == 0 || !is_settled(attr) {
             return Instant(0);
         }
-        self.lock().keep_attributes(mark, attr, until, leased_ms)
+        self.lock().keep_attributes(mark, attr, progress, leased_ms)
     }
 
     /// Keeps what a name means; returns until when it may be believed.
@@ -440,7 +440,7 @@ impl State {
 
     fn put(&mut self, fact: Fact) {
         match fact {
-            Fact::Attributes(attr, until) => self.put_attributes(attr, until),
+            Fact::Attributes(attr, progress) => self.put_attributes(attr, progress),
             Fact::Name(Key::Name(dir, name), named) => {
                 self.put_whole(dir, &name, named);
                 self.put_name(dir, &name, named);
@@ -481,15 +481,17 @@ impl State {
 
     fn attributes(&self, object: u64) -> Option<Attr> {
         let kept = self.attributes.get(&object)?;
-        let holds = kept.until.as_ref().is_none_or(|touched| !touched.is_set());
-        holds.then_some(kept.attr)
+        match &kept.progress {
+            Some(progress) => progress.applied_to(kept.attr),
+            None => Some(kept.attr),
+        }
     }
 
     fn keep_attributes(
         &mut self,
         mark: Mark,
         attr: &Attr,
-        touched: Option<Touched>,
+        progress: Option<Progress>,
         leased_ms: u32,
     ) -> Instant {
         let key = Key::Object(attr.handle.object);
@@ -497,18 +499,18 @@ impl State {
         if until == Instant(0) || !self.may_keep(mark, &key) {
             return Instant(0);
         }
-        self.put_attributes(*attr, touched);
+        self.put_attributes(*attr, progress);
         until
     }
 
-    fn put_attributes(&mut self, attr: Attr, until: Option<Touched>) {
+    fn put_attributes(&mut self, attr: Attr, progress: Option<Progress>) {
         if self.attributes.len() >= OBJECTS_MAX {
             self.attributes.clear();
         }
         // Replies may overtake one another.
         let object = attr.handle.object;
         if self.attributes.get(&object).is_none_or(|kept| kept.attr.change <= attr.change) {
-            self.attributes.insert(object, Kept { attr, until });
+            self.attributes.insert(object, Kept { attr, progress });
         }
     }
 

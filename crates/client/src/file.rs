@@ -10,10 +10,9 @@ use pvfs_wire::attr::{Attr, Placement, Time};
 use pvfs_wire::ops::{OpenFlags, SHARED_OPEN_NUMBER, Wrote};
 use pvfs_wire::{Bytes, Errno, Handle};
 
-use crate::holes::Holes;
 use crate::loans::Loans;
+use crate::progress::{Changes, Progress};
 use crate::unsynced::Unsynced;
-use crate::writers::Touched;
 
 /// A regular file that is open. Positions are the caller's business.
 ///
@@ -29,18 +28,9 @@ pub struct OpenFile {
     pub placement: Placement,
     pub(crate) registration: Registration,
     shown: Mutex<Shown>,
-    changes: Mutex<Changes>,
     unsynced: Mutex<Unsynced>,
     loans: Mutex<Loans>,
-    touched: Touched,
-}
-
-/// What was done to the file through one open.
-#[derive(Debug)]
-pub(crate) struct Changes {
-    wrote: Option<Wrote>,
-    /// Whether its size still tells what it takes on disks.
-    pub holes: Holes,
+    progress: Progress,
 }
 
 /// How the manager knows of an open.
@@ -61,15 +51,14 @@ impl OpenFile {
         shown: Shown,
     ) -> Self {
         let handle = attr.handle;
-        let changes = Mutex::new(Changes { wrote: None, holes: Holes::new(attr) });
         let (shown, unsynced, loans) = (Mutex::new(shown), Mutex::default(), Mutex::default());
-        let touched = Touched::default();
-        Self { handle, flags, placement, registration, shown, changes, unsynced, loans, touched }
+        let progress = Progress::new(attr);
+        Self { handle, flags, placement, registration, shown, unsynced, loans, progress }
     }
 
-    /// Set before anything is written through it, and before it is closed.
-    pub(crate) fn touched(&self) -> &Touched {
-        &self.touched
+    /// Whoever changes the file through this open begins before that, and ends when all is noted.
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// The number of this client's own open; EINVAL for one that was shared by others.
@@ -155,7 +144,7 @@ impl OpenFile {
 
     /// What was done to it so far.
     pub(crate) fn changes(&self) -> MutexGuard<'_, Changes> {
-        self.changes.lock().expect(NO_PANIC)
+        self.progress.changes()
     }
 
     /// What was written so far.

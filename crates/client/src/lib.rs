@@ -22,6 +22,7 @@ pub mod lease;
 mod loans;
 mod ops;
 mod presence;
+mod progress;
 pub mod queue;
 mod unsynced;
 pub mod user;

@@ -263,13 +263,20 @@ fn what_a_change_is_answered_is_not_kept_when_it_may_be_old() {
 }
 
 #[test]
-fn what_is_known_until_a_write_is_not_told_after_it() {
+fn what_this_client_has_written_is_added_to_what_is_kept() {
     let cache = cache();
-    let touched = Touched::default();
-    cache.keep_known(cache.mark(Instant(0)), &attr(7, 1), Some(touched.clone()), 5000);
-    assert!(cache.attributes(7, Instant(0)).is_some());
-    touched.set();
-    assert!(cache.attributes(7, Instant(0)).is_none());
+    let progress = Progress::new(&attr(7, 1));
+    cache.keep_known(cache.mark(Instant(0)), &attr(7, 1), Some(progress.clone()), 5000);
+    let size = || cache.attributes(7, Instant(0)).map(|(attr, _)| attr.size);
+    assert_eq!(size(), Some(10));
+    progress.begin();
+    assert_eq!(size(), None, "it is being written");
+    let mtime = Time { seconds: 9, nanos: 0 };
+    let wrote = pvfs_wire::ops::Wrote { end: 12, mtime, uncertain: false, disk_bytes: None };
+    progress.changes().wrote = Some(wrote);
+    progress.end();
+    assert_eq!(size(), Some(12));
+    assert_eq!(cache.attributes(7, Instant(0)).unwrap().0.mtime, mtime);
 }
 
 #[test]

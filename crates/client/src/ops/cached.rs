@@ -54,9 +54,9 @@ impl<R: Runtime> User<R> {
         let keep = |named| cache.keep_name(mark, dir.object, name, named, told.leased_ms);
         match told.outcome {
             Ok(stated) => {
-                let Known { attr, placement, until } = self.known(stated, asked);
+                let Known { attr, placement, progress } = self.known(stated, asked);
                 let name_until = keep(Named::Object(attr.handle.object));
-                let attr_until = cache.keep_known(mark, &attr, until, told.leased_ms);
+                let attr_until = cache.keep_known(mark, &attr, progress, told.leased_ms);
                 Ok(Looked { found: Some((attr, placement)), name_until, attr_until })
             }
             Err(Errno::ENOENT) => {
@@ -97,8 +97,8 @@ impl<R: Runtime> User<R> {
         let (caller, manager) = (self.filesystem.caller(), self.filesystem.manager());
         let asked = self.filesystem.writers().ask();
         let told = caller.call_told(manager, &self.principal, &request, patience).await?;
-        let Known { attr, placement, until } = self.known(told.outcome?, asked);
-        Ok((attr, placement, cache.keep_known(mark, &attr, until, told.leased_ms)))
+        let Known { attr, placement, progress } = self.known(told.outcome?, asked);
+        Ok((attr, placement, cache.keep_known(mark, &attr, progress, told.leased_ms)))
     }
 
     /// Part of a directory, with attributes as the manager knows them, or none where those of an earlier answer

@@ -49,7 +49,8 @@ impl<R: Runtime> User<R> {
         }
         self.filesystem.check_lock(from.0.handle)?;
         self.filesystem.check_lock(to.0.handle)?;
-        to.0.touched().set();
+        // It never ends: what becomes of the size is asked from the iods.
+        to.0.progress().begin();
         to.1.checked_add(bytes)
             .filter(|end| *end <= pvfs_layout::FILE_SIZE_MAX)
             .ok_or(Errno::EFBIG)?;

@@ -169,7 +169,7 @@ impl<R: Runtime> User<R> {
     /// Closes, and tells the manager what was written so that it can settle the size. Nobody is told of the
     /// close of a file that was shared by others ([`Self::openfh`]).
     pub async fn close(&self, file: OpenFile) -> Result<()> {
-        file.touched().set();
+        file.progress().close();
         self.filesystem.writers().closed(file.handle);
         let touched = file.flags.any(CHANGING).then(|| object(file.handle));
         let _own = self.filesystem.cache().change(touched);
@@ -246,7 +246,7 @@ impl<R: Runtime> User<R> {
         let file = OpenFile::new(&opened.attr, flags, placement, Registration::Own(open), shown);
         if flags.has(OpenFlags::WRITE) {
             let lease = self.filesystem.caller().leases_lost();
-            self.filesystem.writers().opened(file.handle, file.touched(), lease);
+            self.filesystem.writers().opened(file.handle, file.progress(), lease);
         }
         Some(file)
     }
@@ -280,7 +280,7 @@ fn opened_facts(
     }
     if is_settled(attr) {
         let writer = file.filter(|_| open.flags.has(OpenFlags::WRITE));
-        facts.push(Fact::Attributes(*attr, writer.map(|file| file.touched().clone())));
+        facts.push(Fact::Attributes(*attr, writer.map(|file| file.progress().clone())));
     }
     facts
 }

@@ -8,8 +8,9 @@ use pvfs_wire::ops::{OBJECTS_MAX, ObjectStat, ObjectStats, Settle, StatObjects, 
 
 use super::cached::object;
 use crate::error::Result;
+use crate::progress::Progress;
 use crate::user::User;
-use crate::writers::{Asked, Touched};
+use crate::writers::Asked;
 
 /// What the iods know of a file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,8 +28,8 @@ pub(super) struct Known {
     pub attr: Attr,
     /// Where to ask for the size, if it is not known.
     pub placement: Option<Placement>,
-    /// Set when the size is not certain any more: this client begins to write.
-    pub until: Option<Touched>,
+    /// What this client has written, if only it may be writing.
+    pub progress: Option<Progress>,
 }
 
 impl<R: Runtime> User<R> {
@@ -130,12 +131,10 @@ impl<R: Runtime> User<R> {
         let Stated { attr, placement } = stated;
         let (writers, lease) = (self.filesystem.writers(), self.filesystem.caller().leases_lost());
         let alone = attr.size_state == SizeState::Alone;
-        match alone.then(|| writers.untouched(attr.handle, asked, lease)).flatten() {
-            Some(touched) => {
-                let attr = Attr { size_state: SizeState::Settled, ..attr };
-                Known { attr, placement: None, until: Some(touched) }
-            }
-            None => Known { attr, placement, until: None },
+        let progress = alone.then(|| writers.progress(attr.handle, asked, lease)).flatten();
+        match progress.and_then(|progress| Some((progress.applied_to(attr)?, progress))) {
+            Some((attr, progress)) => Known { attr, placement: None, progress: Some(progress) },
+            None => Known { attr, placement, progress: None },
         }
     }
 

@@ -64,9 +64,9 @@ impl<R: Runtime> User<R> {
         let mut own = self.filesystem.cache().change([name_of(&request.target)]);
         let asked = self.filesystem.writers().ask();
         let (mark, told) = self.ask_marked(&request).await?;
-        let Known { attr, placement, until } = self.known(told.outcome?, asked);
+        let Known { attr, placement, progress } = self.known(told.outcome?, asked);
         own.touches(object(attr.handle));
-        let known = is_settled(&attr).then_some(Fact::Attributes(attr, until));
+        let known = is_settled(&attr).then_some(Fact::Attributes(attr, progress));
         own.done(mark, told.leased_ms, known.into_iter().collect());
         Ok((attr, placement))
     }

@@ -33,6 +33,8 @@ impl<R: Runtime> User<R> {
     pub async fn truncate_file(&self, file: &OpenFile, size: u64) -> Result<Attr> {
         // Through a shared open the user's own permission has to do.
         let open = file.own().ok();
+        // It never ends: what was written may lie beyond the size from now on.
+        file.progress().begin();
         let target = Target::object(file.handle);
         self.truncate_as(&Truncate { target, follow: false, size, open }, Some(file)).await
     }

@@ -50,7 +50,7 @@ impl<R: Runtime> User<R> {
         if !sync && self.write_at_once(file, offset, buffer)? {
             return Ok(());
         }
-        let end = self.check_write(file, offset, buffer)?;
+        let end = self.begin_write(file, offset, buffer)?;
         let mut rest = buffer;
         for window in
             windows(&file.placement.dist, offset..end, self.filesystem.options().request_bytes_max)
@@ -61,31 +61,33 @@ impl<R: Runtime> User<R> {
             file.note_write(window, self.now(), written.is_err());
             written?;
         }
+        file.progress().end();
         Ok(())
     }
 
     /// The like, if it can be done without waiting for anybody: false when not, and nothing was written then. For callers
     /// to whom making a future costs as much as a small write.
     pub fn write_at_once(&self, file: &OpenFile, offset: u64, buffer: &[u8]) -> Result<bool> {
-        let end = self.check_write(file, offset, buffer)?;
+        let end = self.begin_write(file, offset, buffer)?;
         let is_done =
             !file.flags.has(OpenFlags::APPEND) && self.write_strip_lent(file, offset, buffer);
         if is_done {
             file.note_write(offset..end, self.now(), false);
         }
+        file.progress().end();
         Ok(is_done)
     }
 
-    /// Where a write that may be done ends.
-    fn check_write(&self, file: &OpenFile, offset: u64, buffer: &[u8]) -> Result<u64> {
+    /// Begins a write that may be done; says where it ends.
+    fn begin_write(&self, file: &OpenFile, offset: u64, buffer: &[u8]) -> Result<u64> {
         if !file.flags.has(OpenFlags::WRITE) {
             return Err(Errno::EBADF.into());
         }
         self.filesystem.check_lock(file.handle)?;
-        file.touched().set();
         let end = offset.checked_add(buffer.len() as u64);
-        let end = end.filter(|end| *end <= pvfs_layout::FILE_SIZE_MAX);
-        Ok(end.ok_or(Errno::EFBIG)?)
+        let end = end.filter(|end| *end <= pvfs_layout::FILE_SIZE_MAX).ok_or(Errno::EFBIG)?;
+        file.progress().begin();
+        Ok(end)
     }
 
     async fn write_window(

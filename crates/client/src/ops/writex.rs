@@ -65,7 +65,7 @@ impl<R: Runtime> User<R> {
             return Err(Errno::EINVAL.into());
         }
         self.filesystem.check_lock(file.handle)?;
-        file.touched().set();
+        file.progress().begin();
         let limits = self.filesystem.request_limits();
         let mut dealer = Dealer::new(&file.placement.dist, access, Sources::new(memory), limits);
         while let Some(part) = dealer.next_part() {
@@ -73,6 +73,7 @@ impl<R: Runtime> User<R> {
             file.note_writes(part.ranges(), self.now(), written.is_err());
             written?;
         }
+        file.progress().end();
         Ok(bytes)
     }
 
