@@ -324,9 +324,7 @@ impl OwnChange<'_> {
         drop(state);
         self.keys.push(key);
     }
-}
 
-impl OwnChange<'_> {
     /// The change is done. What its reply tells of what it touches is kept, if the reply allows that, nothing of it was
     /// recalled since the mark, and no other change of it by this client was under way since.
     pub(crate) fn done(mut self, mark: Mark, leased_ms: u32, facts: Vec<Fact>) {
