@@ -327,7 +327,7 @@ impl OwnChange<'_> {
 
     /// The change is done. What its reply tells of what it touches is kept, if the reply allows that, nothing of it was
     /// recalled since the mark, and no other change of it by this client was under way since.
-    pub(crate) fn done(mut self, mark: Mark, leased_ms: u32, facts: Vec<Fact>) {
+    pub(crate) fn done(mut self, mark: Mark, leased_ms: u32, facts: impl FnOnce() -> Vec<Fact>) {
         if leased_ms == 0 || self.keys.is_empty() {
             return;
         }
@@ -335,11 +335,12 @@ impl OwnChange<'_> {
         let mut state = self.cache.lock();
         let holds = |fact: &Fact| {
             let key = fact.key();
-            keys.contains(&key)
+            fact.is_certain()
+                && keys.contains(&key)
                 && state.until(mark, &key, leased_ms) > Instant(0)
                 && state.is_changed_by(&keys, mark, &key)
         };
-        let (facts, doubtful): (Vec<Fact>, Vec<Fact>) = facts.into_iter().partition(holds);
+        let (facts, doubtful): (Vec<Fact>, Vec<Fact>) = facts().into_iter().partition(holds);
         let whole: Vec<u64> = facts.iter().filter_map(Fact::directory).collect();
         state.end_change(keys, &whole);
         doubtful.iter().filter_map(Fact::place).for_each(|dir| state.drop_whole(dir));
@@ -362,6 +363,10 @@ impl Fact {
             Self::Name(key, _) => key.clone(),
             Self::Empty(object) => Key::Object(*object),
         }
+    }
+
+    fn is_certain(&self) -> bool {
+        !matches!(self, Self::Attributes(attr, _) if !is_settled(attr))
     }
 
     /// The directory that it tells of.
@@ -638,7 +643,7 @@ fn note(noted: &mut HashMap<Key, u64>, key: Key, count: u64) {
 }
 
 /// Whether the manager knows the size, so that nobody can change it unnoticed.
-pub(crate) fn is_settled(attr: &Attr) -> bool {
+fn is_settled(attr: &Attr) -> bool {
     attr.kind != FileKind::Regular || attr.size_state == SizeState::Settled
 }
 

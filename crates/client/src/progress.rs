@@ -13,6 +13,7 @@ use pvfs_wire::attr::{Attr, SizeState};
 use pvfs_wire::ops::Wrote;
 
 use crate::holes::Holes;
+use crate::ops::sizes::with_write;
 
 /// What was done to a file through one open; shared by those who want to know.
 #[derive(Clone, Debug)]
@@ -95,11 +96,8 @@ impl Progress {
         if wrote.uncertain || may_have_holes {
             return None;
         }
-        // What was written before the attributes last changed must not undo a time chosen then.
-        let is_later = wrote.mtime > attr.ctime;
-        let mtime = if is_later { attr.mtime.max(wrote.mtime) } else { attr.mtime };
         let size = attr.size.max(wrote.end);
-        Some(Attr { size, mtime, ctime: attr.ctime.max(mtime), ..settled })
+        Some(Attr { size, ..with_write(settled, wrote.mtime) })
     }
 }
 

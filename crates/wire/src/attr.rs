@@ -63,8 +63,8 @@ choice! {
         /// The iods, and nobody writes it any more: its last writer died. Whoever asks them may tell
         /// the manager, with [`crate::ops::Settle`].
         Abandoned = 2,
-        /// Whoever has the only open for writing, if nothing was written through it: `size` is what it was when that began.
-        /// Else the iods.
+        /// Whoever has the only open for writing, and adds what was written through it: `size` is what it was when that
+        /// began. Else the iods.
         Alone = 3,
     }
 }

@@ -227,12 +227,12 @@ fn making(cache: &Cache) -> OwnChange<'_> {
 fn what_a_change_is_answered_is_kept() {
     let cache = cache();
     let (change, mark) = (making(&cache), cache.mark(Instant(0)));
-    change.done(mark, 5000, facts(7, 1));
+    change.done(mark, 5000, || facts(7, 1));
     assert_eq!(cache.attributes(7, Instant(0)).unwrap().0, attr(7, 1));
     assert_eq!(cache.name(1, b"a", Instant(0)).unwrap().0, Named::Object(7));
     assert_eq!(cache.keep_name(mark, 1, b"a", Named::Absent, 5000), Instant(0), "asked before");
     let change = making(&cache);
-    change.done(cache.mark(Instant(0)), 0, facts(7, 2));
+    change.done(cache.mark(Instant(0)), 0, || facts(7, 2));
     assert!(cache.attributes(7, Instant(0)).is_none(), "it may not be cached");
 }
 
@@ -250,15 +250,15 @@ fn what_a_change_is_answered_is_not_kept_when_it_may_be_old() {
         let cache = cache();
         let (change, mark) = (making(&cache), cache.mark(Instant(0)));
         meanwhile(&cache);
-        change.done(mark, 5000, facts(7, 1));
+        change.done(mark, 5000, || facts(7, 1));
         assert!(cache.attributes(7, Instant(0)).is_none());
     }
     let cache = cache();
     let (change, mark) = (making(&cache), cache.mark(Instant(0)));
     let other = cache.change([Key::Names(1), Key::Object(7)]);
-    change.done(mark, 5000, facts(7, 1));
+    change.done(mark, 5000, || facts(7, 1));
     assert!(cache.attributes(7, Instant(0)).is_none() && cache.name(1, b"a", Instant(0)).is_none());
-    other.done(cache.mark(Instant(0)), 5000, facts(7, 1));
+    other.done(cache.mark(Instant(0)), 5000, || facts(7, 1));
     assert!(cache.name(1, b"a", Instant(0)).is_none(), "that was not among what it touched");
 }
 
@@ -286,7 +286,7 @@ fn a_name_is_absent_when_all_names_are_known() {
     let dir = Attr { kind: FileKind::Directory, ..attr(1, 1) };
     let making = cache.change([Key::Object(1)]);
     let facts = vec![Fact::Attributes(dir, None), Fact::Empty(1)];
-    making.done(cache.mark(Instant(0)), 5000, facts);
+    making.done(cache.mark(Instant(0)), 5000, || facts);
     assert!(absent("a") && absent("b"));
     assert!(!cache.is_absent(2, b"a", Instant(0)), "nothing is known of that");
     assert!(!absent(&"a".repeat(256)), "that is no name");
@@ -296,7 +296,7 @@ fn a_name_is_absent_when_all_names_are_known() {
         let own = cache.change([name(what), Key::Object(1)]);
         assert!(!absent(what), "it is being changed");
         let facts = vec![Fact::Attributes(dir, None), Fact::Name(name(what), named)];
-        own.done(cache.mark(Instant(0)), 5000, facts);
+        own.done(cache.mark(Instant(0)), 5000, || facts);
     };
     change("a", Named::Object(7), Attr { change: 2, ..dir });
     assert!(!absent("a") && absent("b"));
@@ -327,6 +327,6 @@ fn a_name_may_be_there_once_somebody_else_has_changed_the_directory() {
     let mark = cache.mark(Instant(0));
     let own = cache.change([Key::Object(1)]);
     cache.recall(&[recall(RecallKind::Attributes, 1, "")]);
-    own.done(mark, 5000, vec![Fact::Attributes(attr(1, 1), None), Fact::Empty(1)]);
+    own.done(mark, 5000, || vec![Fact::Attributes(attr(1, 1), None), Fact::Empty(1)]);
     assert!(!absent(&cache));
 }

@@ -10,7 +10,7 @@ use pvfs_wire::ops::{
 use pvfs_wire::{Bytes, Operation};
 
 use super::cached::object;
-use crate::cache::{Fact, Key, Mark, Named, OwnChange, is_settled, name_of, place_of};
+use crate::cache::{Fact, Key, Mark, Named, OwnChange, name_of, place_of};
 use crate::error::Result;
 use crate::user::User;
 
@@ -18,7 +18,7 @@ impl<R: Runtime> User<R> {
     /// mkdir(2); `mode` has the umask already taken off unless the user is [`User::masked`], here and below.
     pub async fn mkdir(&self, target: Target, mode: u32) -> Result<Attr> {
         let place = place_of(&target);
-        self.make(place, &Mkdir { target, mode: self.asked(mode) }).await
+        self.make(place, None, &Mkdir { target, mode: self.asked(mode) }).await
     }
 
     /// mknod(2): special files, and regular ones without opening them.
@@ -30,35 +30,42 @@ impl<R: Runtime> User<R> {
         rdev: u64,
     ) -> Result<Attr> {
         let (place, mode) = (place_of(&target), self.asked(mode));
-        self.make(place, &Mknod { target, kind, mode, rdev }).await
+        self.make(place, None, &Mknod { target, kind, mode, rdev }).await
     }
 
     /// symlink(2): `target` is the new name, `path` what it points to.
     pub async fn symlink(&self, target: Target, path: impl AsRef<[u8]>) -> Result<Attr> {
         let place = place_of(&target);
-        self.make(place, &Symlink { target, path: Bytes::from(path) }).await
-    }
-
-    async fn make<O: Operation<Reply = Made>>(&self, place: [Key; 2], request: &O) -> Result<Attr> {
-        let mut own = self.filesystem.cache().change(place.clone());
-        let (mark, told) = self.ask_marked(request).await?;
-        let Made { attr, directory } = told.outcome?;
-        own.touches(object(attr.handle));
-        let mut facts = named(place, attr, directory);
-        facts.extend((attr.kind == FileKind::Directory).then_some(Fact::Empty(attr.handle.object)));
-        own.done(mark, told.leased_ms, facts);
-        Ok(attr)
+        self.make(place, None, &Symlink { target, path: Bytes::from(path) }).await
     }
 
     /// linkat(2).
     pub async fn link(&self, existing: Target, follow: bool, new: Target) -> Result<Attr> {
-        let place = place_of(&new);
-        let touched = place.clone().into_iter().chain([name_of(&existing)]);
+        let (place, named) = (place_of(&new), name_of(&existing));
+        self.make(place, Some(named), &Link { existing, follow, new }).await
+    }
+
+    /// Gives a name to something new, or to what `existing` names.
+    async fn make<O: Operation<Reply = Made>>(
+        &self,
+        place: [Key; 2],
+        existing: Option<Key>,
+        request: &O,
+    ) -> Result<Attr> {
+        let touched = place.iter().cloned().chain(existing);
         let mut own = self.filesystem.cache().change(touched);
-        let (mark, told) = self.ask_marked(&Link { existing, follow, new }).await?;
+        let (mark, told) = self.ask_marked(request).await?;
         let Made { attr, directory } = told.outcome?;
         own.touches(object(attr.handle));
-        own.done(mark, told.leased_ms, named(place, attr, directory));
+        own.done(mark, told.leased_ms, || {
+            let ([name, _], made) = (place, attr.handle.object);
+            let empty = (attr.kind == FileKind::Directory).then_some(Fact::Empty(made));
+            let named = Fact::Name(name, Named::Object(made));
+            [Fact::Attributes(attr, None), Fact::Attributes(directory, None), named]
+                .into_iter()
+                .chain(empty)
+                .collect()
+        });
         Ok(attr)
     }
 
@@ -83,8 +90,9 @@ impl<R: Runtime> User<R> {
         let (mark, told) = self.ask_marked(request).await?;
         let gone = told.outcome?;
         own.touches(object(gone.handle));
-        let absent = Fact::Name(name, Named::Absent);
-        own.done(mark, told.leased_ms, vec![absent, Fact::Attributes(gone.directory, None)]);
+        own.done(mark, told.leased_ms, || {
+            vec![Fact::Name(name, Named::Absent), Fact::Attributes(gone.directory, None)]
+        });
         Ok(gone)
     }
 
@@ -99,12 +107,16 @@ impl<R: Runtime> User<R> {
         other.into_iter().for_each(|other| own.touches(object(other)));
         // Two names of one object both stay.
         if !directories.is_empty() {
-            let swapped = other.filter(|_| flags.has(RenameFlags::EXCHANGE));
-            let left = swapped.map_or(Named::Absent, |other| Named::Object(other.object));
-            let mut facts = vec![Fact::Name(old, left)];
-            facts.push(Fact::Name(new, Named::Object(attr.handle.object)));
-            facts.extend([attr].into_iter().chain(directories).filter_map(settled));
-            own.done(mark, told.leased_ms, facts);
+            own.done(mark, told.leased_ms, || {
+                let swapped = other.filter(|_| flags.has(RenameFlags::EXCHANGE));
+                let left = swapped.map_or(Named::Absent, |other| Named::Object(other.object));
+                let moved = Named::Object(attr.handle.object);
+                let known = [attr].into_iter().chain(directories);
+                [Fact::Name(old, left), Fact::Name(new, moved)]
+                    .into_iter()
+                    .chain(known.map(|attr| Fact::Attributes(attr, None)))
+                    .collect()
+            });
         }
         Ok(attr)
     }
@@ -132,15 +144,4 @@ impl<R: Runtime> User<R> {
         };
         place_of(target).into_iter().chain(known).collect()
     }
-}
-
-/// What is known of an object that was given a name.
-fn named([name, _]: [Key; 2], attr: Attr, directory: Attr) -> Vec<Fact> {
-    let meant = Fact::Name(name, Named::Object(attr.handle.object));
-    [attr, directory].into_iter().filter_map(settled).chain([meant]).collect()
-}
-
-/// Attributes that hold until others change them.
-pub(super) fn settled(attr: Attr) -> Option<Fact> {
-    is_settled(&attr).then_some(Fact::Attributes(attr, None))
 }

@@ -8,7 +8,7 @@ use pvfs_wire::ops::{Close, Closed, ClosedOpen, Open, OpenFlags, Opened, Renew, 
 
 use super::cached::object;
 use super::truncate::Cut;
-use crate::cache::{Fact, Mark, Named, OwnChange, is_settled, name_of, place_of};
+use crate::cache::{Fact, Mark, Named, OwnChange, name_of, place_of};
 use crate::error::{Error, Result};
 use crate::file::{OpenFile, Registration};
 use crate::filesystem::Filesystem;
@@ -92,8 +92,7 @@ impl<R: Runtime> User<R> {
         let file = self.open_file(opened, flags, open);
         match truncation {
             None if flags.any(CHANGING) => {
-                let facts = opened_facts(&request, &attr, directory, file.as_ref());
-                own.done(mark, leased_ms, facts);
+                own.done(mark, leased_ms, || opened_facts(&request, attr, directory, file.as_ref()))
             }
             None => drop(self.filesystem.cache().keep_attributes(mark, &attr, leased_ms)),
             Some(_) => {}
@@ -268,19 +267,17 @@ impl<R: Runtime> User<R> {
 /// can make it longer, and a second one would be announced.
 fn opened_facts(
     open: &Open,
-    attr: &Attr,
+    attr: Attr,
     directory: Option<Attr>,
     file: Option<&OpenFile>,
 ) -> Vec<Fact> {
-    let mut facts = Vec::new();
+    let writer = file.filter(|_| open.flags.has(OpenFlags::WRITE));
+    let progress = writer.map(|file| file.progress().clone());
+    let mut facts = vec![Fact::Attributes(attr, progress)];
     // Through a symlink another name would be meant, and perhaps another directory.
     if let Some(directory) = directory.filter(|_| open.flags.has(OpenFlags::NOFOLLOW)) {
         facts.push(Fact::Attributes(directory, None));
         facts.push(Fact::Name(name_of(&open.target), Named::Object(attr.handle.object)));
-    }
-    if is_settled(attr) {
-        let writer = file.filter(|_| open.flags.has(OpenFlags::WRITE));
-        facts.push(Fact::Attributes(*attr, writer.map(|file| file.progress().clone())));
     }
     facts
 }

@@ -179,14 +179,20 @@ pub(crate) fn needs_iods(attr: &Attr) -> bool {
 
 /// Attributes with what the iods told.
 pub(crate) fn with_data(attr: Attr, data: DataStat, placement: &Placement) -> Attr {
-    // What was written before the attributes last changed must not undo a time chosen then (touch, cp -p).
-    let mtime = if data.mtime > attr.ctime { attr.mtime.max(data.mtime) } else { attr.mtime };
+    let attr = with_write(attr, data.mtime);
     // What a program has changed in memory may be on its way, and a file of no block is taken to be one hole.
     let least = u64::from(
         data.size > 0 && !matches!(attr.size_state, SizeState::Settled | SizeState::Abandoned),
     );
     let disk_bytes = placement.disk_figure(data.size, data.disk_bytes).map(|told| told.max(least));
-    Attr { size: data.size, disk_bytes, mtime, ctime: attr.ctime.max(mtime), ..attr }
+    Attr { size: data.size, disk_bytes, ..attr }
+}
+
+/// Attributes with the time of the last write. What was written before they last changed must not undo a time chosen then
+/// (touch, cp -p).
+pub(crate) fn with_write(attr: Attr, written: Time) -> Attr {
+    let mtime = if written > attr.ctime { attr.mtime.max(written) } else { attr.mtime };
+    Attr { mtime, ctime: attr.ctime.max(mtime), ..attr }
 }
 
 /// One iod's answers, taken in the order of the question.

@@ -7,7 +7,7 @@ use pvfs_wire::ops::{AccessBits, CheckAccess, Readlink, SetAttr, Stat, Target};
 
 use super::cached::object;
 use super::sizes::Known;
-use crate::cache::{Fact, is_settled, name_of};
+use crate::cache::{Fact, name_of};
 use crate::error::Result;
 use crate::user::User;
 
@@ -66,8 +66,7 @@ impl<R: Runtime> User<R> {
         let (mark, told) = self.ask_marked(&request).await?;
         let Known { attr, placement, progress } = self.known(told.outcome?, asked);
         own.touches(object(attr.handle));
-        let known = is_settled(&attr).then_some(Fact::Attributes(attr, progress));
-        own.done(mark, told.leased_ms, known.into_iter().collect());
+        own.done(mark, told.leased_ms, || vec![Fact::Attributes(attr, progress)]);
         Ok((attr, placement))
     }
 

@@ -13,7 +13,7 @@ pub(crate) struct SortedKey {
 }
 
 impl SortedKey {
-    /// The key of these bytes. Up to [`HEAD_BYTES`] take no memory elsewhere.
+    /// The key of these bytes.
     pub(crate) fn new(key: &[u8]) -> Self {
         let (head, rest) = key.split_at(key.len().min(HEAD_BYTES));
         let mut words = [0; HEAD_BYTES];
@@ -38,8 +38,8 @@ impl SortedKey {
 
 const WORD_BYTES: usize = 8;
 
-/// Bytes that a key holds in itself: all keys of names, objects and opens.
-pub(crate) const HEAD_BYTES: usize = 3 * WORD_BYTES;
+/// Bytes that a key holds in itself, without memory elsewhere: all keys of names, objects and opens.
+const HEAD_BYTES: usize = 3 * WORD_BYTES;
 
 #[cfg(test)]
 mod tests {
