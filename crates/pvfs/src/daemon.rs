@@ -247,10 +247,20 @@ fn make_socket_directories(listen: &[Endpoint]) -> Result<(), Failure> {
     paths.into_iter().try_for_each(make_directory)
 }
 
-/// How many network threads to use.
-pub fn threads(wished: Option<u8>) -> usize {
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    wished.map_or((processors / 2).clamp(1, 4), usize::from)
+/// Network threads of an iod unless told otherwise: one for each processor, so that each client can be
+/// served by a thread that stays where that client, or its network queue, is.
+pub fn iod_threads() -> usize {
+    processors().min(8)
+}
+
+/// Network threads of a manager unless told otherwise: half as many, since what one thread hears at
+/// a time is logged at once, and few large batches cost less than many small ones.
+pub fn mgr_threads() -> usize {
+    (processors() / 2).clamp(1, 4)
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The refusal to guess which of several daemons is meant.

@@ -3,7 +3,7 @@
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
 use crate::daemon::iod::serve;
-use crate::daemon::{Make, threads, which_one};
+use crate::daemon::{Make, iod_threads, which_one};
 
 /// Run an I/O daemon, in the foreground
 ///
@@ -23,7 +23,7 @@ pub struct Args {
     /// Make it and exit
     #[arg(long, conflicts_with = "format")]
     pub format_only: bool,
-    /// Network threads [default: one for each two processors, 4 at most]
+    /// Network threads [default: one for each processor, 8 at most]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub threads: Option<u8>,
 }
@@ -46,5 +46,6 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         (None, _) => return Err(which_one("iod", &cluster.iods)),
     };
     let make = Make::of(args.format, args.format_only);
-    serve(cluster, &name, make, threads(args.threads), context)
+    let threads = args.threads.map_or_else(iod_threads, usize::from);
+    serve(cluster, &name, make, threads, context)
 }

@@ -3,7 +3,7 @@
 use crate::cli::context::Context;
 use crate::cli::exit::Failure;
 use crate::daemon::mgr::serve;
-use crate::daemon::{Make, threads, which_one};
+use crate::daemon::{Make, mgr_threads, which_one};
 
 /// Run a manager, in the foreground
 ///
@@ -45,5 +45,6 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         (None, _) => return Err(which_one("manager", &cluster.managers)),
     };
     let make = Make::of(args.format, args.format_only);
-    serve(cluster, &name, make, threads(args.threads), context)
+    let threads = args.threads.map_or_else(mgr_threads, usize::from);
+    serve(cluster, &name, make, threads, context)
 }
