@@ -243,8 +243,8 @@ fn needs_iods(attr: &Attr) -> bool {
 
 /// Waits for an operation on behalf of a thread. When that thread is killed nobody is left to be answered.
 pub fn wait<T>(thread: u32, operation: impl Future<Output = Result<T>>) -> Result<T> {
+    let mut operation = pin!(operation);
     block_on(async {
-        let mut operation = pin!(operation);
         loop {
             let look = Blocking.now().after(LOOK);
             match before(&Blocking, look, operation.as_mut()).await {

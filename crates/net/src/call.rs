@@ -16,6 +16,7 @@ mod pool;
 mod sequences;
 
 use std::os::fd::OwnedFd;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -334,7 +335,7 @@ impl<R: Runtime> Caller<R> {
         let call = Call::new::<O>(server, principal, Sequence::default(), patience);
         let deadline = self.runtime.now().after(patience.timeout);
         let body = request.to_bytes();
-        let posted = self.try_post(&call, deadline, &body, mark);
+        let posted = pin!(self.try_post(&call, deadline, &body, mark));
         matches!(before(&self.runtime, deadline, posted).await, Some(Ok(true)))
     }
 
@@ -364,7 +365,9 @@ impl<R: Runtime> Caller<R> {
         let slot = self.begin_change::<O>(call.mover).await;
         let sequence = slot.as_ref().map_or(Sequence::default(), |slot| slot.sequence);
         let call = Call { sequence, ..*call };
-        let reply = self.repeat_told(&call, |_| body.clone(), &mut Data::default()).await?;
+        let deadline = self.runtime.now().after(call.patience.timeout);
+        let reply =
+            self.repeat_told(&call, deadline, |_| body.clone(), &mut Data::default()).await?;
         drop(slot);
         let leased_ms = reply.header.timeout_ms;
         match reply.header.status {
@@ -417,7 +420,7 @@ impl<R: Runtime> Caller<R> {
         let build = |token| make(Access { number, token }).to_bytes();
         let deadline = self.runtime.now().after(call.patience.timeout);
         loop {
-            match self.repeat(call, build, data).await {
+            match self.repeat(call, deadline, build, data).await {
                 // The daemon has dropped it from its table; the lane will show it again.
                 Err(CallError::Status(Errno::ENOKEY)) if self.runtime.now() < deadline => {}
                 // Too much waits there already. It said so at once, so that we do not wait in vain.
@@ -443,10 +446,11 @@ impl<R: Runtime> Caller<R> {
     async fn repeat(
         &self,
         call: &Call<'_, R>,
+        deadline: Instant,
         build: impl Fn(Option<Bytes>) -> Vec<u8>,
         data: &mut Data<'_, '_>,
     ) -> Result<Incoming, CallError> {
-        let incoming = self.repeat_told(call, build, data).await?;
+        let incoming = self.repeat_told(call, deadline, build, data).await?;
         let status = incoming.header.status;
         if status == OK { Ok(incoming) } else { Err(status.into()) }
     }
@@ -455,15 +459,15 @@ impl<R: Runtime> Caller<R> {
     async fn repeat_told(
         &self,
         call: &Call<'_, R>,
+        deadline: Instant,
         build: impl Fn(Option<Bytes>) -> Vec<u8>,
         data: &mut Data<'_, '_>,
     ) -> Result<Incoming, CallError> {
-        let deadline = self.runtime.now().after(call.patience.timeout);
         let mut last = String::from("connecting");
         let mut pause = PAUSE_FIRST;
         let mut sent = SentUnder::default();
         loop {
-            let attempt = self.attempt(call, deadline, &mut sent, &build, data);
+            let attempt = pin!(self.attempt(call, deadline, &mut sent, &build, data));
             match before(&self.runtime, deadline, attempt).await {
                 Some(Ok(incoming)) => return Ok(incoming),
                 Some(Err(Trouble::Final(error))) => return Err(error),
@@ -576,6 +580,18 @@ impl<R: Runtime> Caller<R> {
         lane: &mut Lane<R::Stream>,
         credential: &Arc<Credential>,
     ) -> Result<u32, Trouble> {
+        match lane.session(call.principal.key, credential) {
+            Some(number) => Ok(number),
+            None => Box::pin(self.introduce_anew(call, lane, credential)).await,
+        }
+    }
+
+    async fn introduce_anew(
+        &self,
+        call: &Call<'_, R>,
+        lane: &mut Lane<R::Stream>,
+        credential: &Arc<Credential>,
+    ) -> Result<u32, Trouble> {
         let key = call.principal.key;
         let mut introduced = lane.introduce(&self.runtime, key, credential).await;
         if let Err(LaneError::Refused(errno)) = introduced
@@ -600,7 +616,8 @@ impl<R: Runtime> Caller<R> {
             if lease.lane.is_some() {
                 return Ok(lease);
             }
-            lease.lane = Some(self.connect(server, lease.id).await?);
+            // In a box as all that is seldom, so that it takes no room in every call's future.
+            lease.lane = Some(Box::pin(self.connect(server, lease.id)).await?);
             if server.lock().is_whole() {
                 return Ok(lease);
             }
@@ -714,7 +731,7 @@ struct SentUnder(Option<u64>);
 
 /// The time left, as a header tells it.
 fn remaining_ms(runtime: &impl Runtime, deadline: Instant) -> u32 {
-    let left = runtime.now().until(deadline);
+    let left = runtime.now_about().until(deadline);
     u32::try_from(left.as_millis()).unwrap_or(u32::MAX).max(1)
 }
 

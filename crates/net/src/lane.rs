@@ -145,18 +145,21 @@ impl<S: Stream> Lane<S> {
         &self.welcome
     }
 
-    /// The number of a session on this lane, introducing it first if need be. `key` names the session
-    /// in this process.
+    /// The number of a session that was introduced on this lane. `key` names the session in this process.
+    pub fn session(&self, key: u64, credential: &Credential) -> Option<u32> {
+        let known = self.sessions.get(&key).filter(|known| known.expiry == credential.expiry);
+        known.map(|known| known.number)
+    }
+
+    /// The number of a session on this lane, introducing it first if need be.
     pub async fn introduce<R: Runtime<Stream = S>>(
         &mut self,
         runtime: &R,
         key: u64,
         credential: &Credential,
     ) -> Result<u32, LaneError> {
-        if let Some(known) = self.sessions.get(&key)
-            && known.expiry == credential.expiry
-        {
-            return Ok(known.number);
+        if let Some(number) = self.session(key, credential) {
+            return Ok(number);
         }
         let (client, server) = (self.nonce, self.welcome.nonce);
         let proof = client_proof(&credential.secret, &client, &server);
@@ -333,21 +336,18 @@ impl<S: Stream> Lane<S> {
         let protect = outgoing.data_checksum && !self.stream.is_local();
         let shared_data = self.put_on_tray(outgoing.data, outgoing.lent.is_some());
         let header = Header { shared_data, ..finished(outgoing, self.tag, protect) }.encode();
-        let mut pieces = vec![&header[..], outgoing.body];
+        let data = if shared_data { &[] } else { outgoing.data };
+        let pieces = [&header[..], outgoing.body].into_iter().chain(data.iter().copied());
+        let mut slices: Vec<IoSlice<'_>> = pieces.map(IoSlice::new).collect();
+        let mut rest = &mut slices[..];
         if shared_data {
             let buffers = outgoing.lent.and_then(|lent| lent.buffers);
-            self.send_memory(runtime, buffers, &mut pieces).await?;
-        } else {
-            pieces.extend_from_slice(outgoing.data);
+            let sent = self.send_memory(runtime, buffers, &header).await?;
+            IoSlice::advance_slices(&mut rest, sent);
         }
-        let mut rest = Cursor::default();
-        loop {
-            let slices: Vec<IoSlice<'_>> = rest.after(&pieces).map(IoSlice::new).collect();
-            if slices.is_empty() {
-                return Ok(());
-            }
-            match self.stream.send(&slices) {
-                Ok(sent) => rest.advance(pieces.iter().map(|piece| piece.len()), sent),
+        while !rest.is_empty() {
+            match self.stream.send(&rest[..rest.len().min(SLICES_MAX)]) {
+                Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     ready(runtime, &self.stream, Interest::Writable).await;
                 }
@@ -355,6 +355,7 @@ impl<S: Stream> Lane<S> {
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(())
     }
 
     /// Whether the data are where the daemon sees them, so that they need not be sent. `is_lent` when it should have the
@@ -374,28 +375,27 @@ impl<S: Stream> Lane<S> {
         true
     }
 
-    /// Gives the daemon the tray and the buffers, with the beginning of the message, unless it has them already. Takes
-    /// what it sent off the pieces.
+    /// Gives the daemon the tray and the buffers, with the beginning of the message, unless it has them already. Returns
+    /// how much it sent of that.
     async fn send_memory<R: Runtime<Stream = S>>(
         &mut self,
         runtime: &R,
         buffers: Option<&Arc<SharedBuffers>>,
-        pieces: &mut [&[u8]],
-    ) -> Result<(), LaneError> {
-        let Some(tray) = &mut self.tray else { return Ok(()) };
+        beginning: &[u8],
+    ) -> Result<usize, LaneError> {
+        let Some(tray) = &mut self.tray else { return Ok(0) };
         let buffers = buffers.filter(|_| self.buffers.is_none());
         let files = [tray.file(), buffers.map(|buffers| buffers.file())];
         let files: Vec<BorrowedFd<'_>> = files.into_iter().flatten().map(AsFd::as_fd).collect();
         if files.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
         loop {
-            match self.stream.send_files(&[IoSlice::new(pieces[0])], &files) {
+            match self.stream.send_files(&[IoSlice::new(beginning)], &files) {
                 Ok(sent) => {
-                    pieces[0] = &pieces[0][sent..];
                     tray.handed_over();
                     self.buffers = self.buffers.take().or_else(|| buffers.cloned());
-                    return Ok(());
+                    return Ok(sent);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     ready(runtime, &self.stream, Interest::Writable).await;
@@ -512,37 +512,6 @@ impl<S: Stream> Lane<S> {
     }
 }
 
-/// How far a list of pieces has been sent.
-#[derive(Default)]
-struct Cursor {
-    piece: usize,
-    skip: usize,
-}
-
-impl Cursor {
-    fn after<'a>(&self, pieces: &[&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
-        let skip = self.skip;
-        let rest: Vec<&[u8]> = pieces[self.piece..].iter().take(SLICES_MAX).copied().collect();
-        rest.into_iter()
-            .enumerate()
-            .map(move |(at, piece)| if at == 0 { &piece[skip..] } else { piece })
-            .filter(|piece| !piece.is_empty())
-    }
-
-    fn advance(&mut self, lengths: impl Iterator<Item = usize>, mut bytes: usize) {
-        for length in lengths.skip(self.piece) {
-            let left = length - self.skip;
-            if bytes < left {
-                self.skip += bytes;
-                return;
-            }
-            bytes -= left;
-            self.piece += 1;
-            self.skip = 0;
-        }
-    }
-}
-
 /// The header of a request with what it says of body and data.
 pub(crate) fn finished(outgoing: &Outgoing<'_>, tag: u64, protect: bool) -> Header {
     let data_bytes: usize = outgoing.data.iter().map(|piece| piece.len()).sum();
@@ -609,7 +578,7 @@ fn nobody_yet() -> Welcome {
 const POSTED_MAX: usize = 16;
 
 /// Room for the header and the body of most replies.
-const HEAD_BYTES: usize = 1024;
+const HEAD_BYTES: usize = 512;
 
 /// Pieces per system call, below every kernel's limit.
 const SLICES_MAX: usize = 512;

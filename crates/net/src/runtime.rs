@@ -140,13 +140,13 @@ pub async fn sleep_until<R: Runtime>(runtime: &R, at: Instant) {
     poll_fn(|_| runtime.poll_timer(at)).await;
 }
 
-/// Waits for `future` until `deadline`; `None` when that comes first.
+/// Waits for `future` until `deadline`; `None` when that comes first. Takes it pinned where it was made: a
+/// future that is handed over whole is copied, and kept twice in the one that waits for it.
 pub async fn before<R: Runtime, F: Future>(
     runtime: &R,
     deadline: Instant,
-    future: F,
+    mut future: Pin<&mut F>,
 ) -> Option<F::Output> {
-    let mut future = std::pin::pin!(future);
     poll_fn(|cx| match future.as_mut().poll(cx) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
         Poll::Pending => runtime.poll_timer(deadline).map(|()| None),

@@ -1,6 +1,7 @@
 //! What a process takes over from the one before it: by exec, by fork, and through sockets.
 
 use std::os::fd::{AsFd, RawFd};
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, TryLockError};
 use std::time::Duration;
@@ -67,7 +68,10 @@ impl Process {
                 let user = self.user()?;
                 let deadline = Apart.now().after(ADOPTION_TIMEOUT);
                 let inheritance = description.record.inheritance(flags);
-                let file = block_on(before(&Apart, deadline, user.adopt(&inheritance)));
+                let file = {
+                    let adopted = pin!(user.adopt(&inheritance));
+                    block_on(before(&Apart, deadline, adopted))
+                };
                 let file = file.ok_or(Stop::Errno(Errno::ETIMEDOUT))??;
                 Ok::<_, Stop>(Own { user, file: Arc::new(file) })
             });

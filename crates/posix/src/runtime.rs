@@ -67,6 +67,10 @@ impl Runtime for Apart {
         Blocking.wall_ns()
     }
 
+    fn wall_s(&self) -> u64 {
+        Blocking.wall_s()
+    }
+
     fn random(&self) -> u64 {
         Blocking.random()
     }

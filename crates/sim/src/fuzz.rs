@@ -5,6 +5,7 @@
 //! What a connection does with broken frames is also shown in crates/net/tests/server.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -124,7 +125,8 @@ pub fn connections(data: &[u8]) {
             let greeting = [&hello.encode()[..], &self::hello().to_bytes()].concat();
             let is_polite = data.first().is_some_and(|first| first % 2 == 0);
             let bytes = [if is_polite { &greeting[..] } else { &[] }, &data].concat();
-            before(&runtime, runtime.now().after(PATIENCE), pour(&runtime, host, &bytes)).await;
+            let pouring = pin!(pour(&runtime, host, &bytes));
+            before(&runtime, runtime.now().after(PATIENCE), pouring).await;
         });
     }
     world.run(Duration::from_secs(60));
@@ -147,7 +149,7 @@ pub fn requests(data: &[u8]) -> Vec<(u16, Errno)> {
         let (runtime, script) = (MemoryRuntime::new(world.network(), "enemy"), script.clone());
         let answers = answers.clone();
         world.spawn("enemy", async move {
-            let asking = ask_all(&runtime, host, &script, &answers);
+            let asking = pin!(ask_all(&runtime, host, &script, &answers));
             before(&runtime, runtime.now().after(PATIENCE), asking).await;
         });
     }

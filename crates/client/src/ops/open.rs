@@ -99,7 +99,7 @@ impl<R: Runtime> User<R> {
         }
         let opening = Opening { file, attr, created, watched, complete: false };
         match (&opening.file, truncation) {
-            (Some(file), Some(ticket)) => match self.cut_opened(file, ticket).await {
+            (Some(file), Some(ticket)) => match Box::pin(self.cut_opened(file, ticket)).await {
                 Ok(attr) => Ok(Opening { attr, complete: true, ..opening }),
                 Err(error) => Err(self.close_failed(opening.file, error).await),
             },
@@ -126,7 +126,8 @@ impl<R: Runtime> User<R> {
             return;
         }
         let opens = given_up.iter().map(|open| ClosedOpen { open: *open, wrote: None }).collect();
-        if self.ask_together(&Close { opens }).await.is_err() {
+        // In a box as all that is seldom, so that it takes no room in the future of every open.
+        if Box::pin(self.ask_together(&Close { opens })).await.is_err() {
             self.filesystem.give_up(given_up);
         }
     }
@@ -146,7 +147,7 @@ impl<R: Runtime> User<R> {
     /// Nobody will close what nobody was given.
     async fn close_failed(&self, file: Option<OpenFile>, error: Error) -> Error {
         if let Some(file) = file {
-            let _ = self.close(file).await;
+            let _ = Box::pin(self.close(file)).await;
         }
         error
     }

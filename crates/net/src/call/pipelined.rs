@@ -85,7 +85,7 @@ impl<R: Runtime> Caller<R> {
             let way = poll_fn(|cx| call.server.lock().way(owner, cx.waker(), &self.runtime));
             match way.await {
                 Way::Pipe(pipe) => return Ok(Some(pipe)),
-                Way::Open => self.open_pipe(call, owner, credential).await?,
+                Way::Open => Box::pin(self.open_pipe(call, owner, credential)).await?,
                 Way::Mend => self.lane(call.server, call.mover).await?.healthy = true,
                 Way::Lane => return Ok(None),
             }

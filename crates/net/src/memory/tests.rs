@@ -1,6 +1,7 @@
 //! Properties of the network itself, and of the daemon's end on it, over many seeds.
 
 use std::io::ErrorKind;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -275,7 +276,10 @@ async fn write_numbers(runtime: &MemoryRuntime, credential: &Credential, count: 
             }
             let Some((open, session)) = &mut lane else { continue };
             let deadline = runtime.now().after(Duration::from_secs(10));
-            let written = before(runtime, deadline, write(runtime, open, *session, number)).await;
+            let written = {
+                let written = pin!(write(runtime, open, *session, number));
+                before(runtime, deadline, written).await
+            };
             if matches!(written, Some(Ok(()))) {
                 break;
             }
@@ -300,13 +304,15 @@ async fn connect(
         software: "test".into(),
     };
     let deadline = runtime.now().after(Duration::from_secs(10));
-    let opened = before(runtime, deadline, async {
+    let opening = pin!(async {
         let stream = runtime.connect(&Endpoint::tcp("io0", 7000))?;
         let mut lane = Lane::open(runtime, stream, &hello).await?;
         let session = lane.introduce(runtime, 1, credential).await?;
         Ok((lane, session))
     });
-    opened.await.unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
+    before(runtime, deadline, opening)
+        .await
+        .unwrap_or_else(|| Err(io::Error::from(ErrorKind::TimedOut).into()))
 }
 
 async fn write(

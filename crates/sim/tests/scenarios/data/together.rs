@@ -1,6 +1,7 @@
 //! Many small transfers side by side over one connection to each iod: equal to an array of bytes while daemons are
 //! killed, and a write that is given up never lands later.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use pvfs_client::OpenFile;
@@ -124,7 +125,7 @@ fn what_is_given_up_never_disturbs_what_comes_after() {
                 if is_write {
                     let write = async {
                         let piece = [round; 100];
-                        let early = user.write_at(&file, at as u64, &piece, false);
+                        let early = pin!(user.write_at(&file, at as u64, &piece, false));
                         before(client.runtime(), deadline, early).await
                     };
                     let others = (0..10u64).map(|number| {
@@ -140,7 +141,7 @@ fn what_is_given_up_never_disturbs_what_comes_after() {
                 } else {
                     let read = user.read_at(&file, at as u64, &mut [0; 100]).await;
                     let mut slow = [0; 2000];
-                    let given_up = user.read_at(&file, 0, &mut slow);
+                    let given_up = pin!(user.read_at(&file, 0, &mut slow));
                     let _ = before(client.runtime(), deadline, given_up).await;
                     assert_eq!(read, Ok(100));
                 }
