@@ -123,7 +123,11 @@ impl Loan {
         if !self.is_usable(now) {
             return None;
         }
-        let bytes = self.read_once(local, &mut [IoSliceMut::new(into)])?;
+        let bytes = match self.in_memory {
+            // A call that takes no list of pieces is a little faster.
+            true => self.judge(rustix::io::pread(&self.file.file, &mut *into, local))?,
+            false => self.read_once(local, &mut [IoSliceMut::new(into)])?,
+        };
         (bytes == into.len() && self.is_good(now)).then_some(())
     }
 

@@ -226,7 +226,8 @@ impl Process {
             // Forgotten by the manager, as in `with_own`, which cannot lend a buffer twice.
             Err(error) if error.errno() == Errno::EBADF => {
                 description.disown();
-                Ok(read(&self.own(description, false)?, buffer)?)
+                let own = self.own(description, false)?;
+                Ok(read(&own, buffer)?)
             }
             read => Ok(read?),
         }

@@ -1,7 +1,7 @@
 //! An open file description, as this process takes part in it.
 
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pvfs_client::{OpenFile, User, View};
@@ -32,18 +32,19 @@ pub struct Description {
     held: Mutex<Held>,
     /// What this process sees of the file, when not all of it.
     view: Mutex<Option<View>>,
+    /// Whether it ever had a view: most never do, and need not look.
+    was_viewed: AtomicBool,
 }
 
 /// This process's own opens, as far as it needed them.
 #[derive(Default)]
 struct Held {
-    file: Option<Own>,
+    file: Option<Arc<Own>>,
     /// A second one when O_APPEND was set after the open.
-    appending: Option<Own>,
+    appending: Option<Arc<Own>>,
 }
 
 /// An open of this process, and the user who made it.
-#[derive(Clone)]
 pub(crate) struct Own {
     pub(crate) user: User<Apart>,
     pub(crate) file: Arc<OpenFile>,
@@ -65,6 +66,7 @@ impl Description {
             locked: AtomicBool::new(false),
             held: Mutex::default(),
             view: Mutex::default(),
+            was_viewed: AtomicBool::new(false),
         }
     }
 
@@ -91,11 +93,15 @@ impl Description {
 
     /// The partition through which this process sees the file.
     pub(crate) fn view(&self) -> Option<View> {
-        *self.view.lock().expect(NO_PANIC)
+        match self.was_viewed.load(Ordering::Acquire) {
+            true => *self.view.lock().expect(NO_PANIC),
+            false => None,
+        }
     }
 
     pub(crate) fn set_view(&self, view: Option<View>) {
         *self.view.lock().expect(NO_PANIC) = view;
+        self.was_viewed.store(true, Ordering::Release);
     }
 
     /// The view as the parent of a forked process had it, unless a thread of the parent was changing it.
@@ -112,7 +118,7 @@ impl Description {
     }
 
     /// The open was made by this process just now.
-    pub(crate) fn opened(&self, own: Own) {
+    pub(crate) fn opened(&self, own: Arc<Own>) {
         self.held.lock().expect(NO_PANIC).file = Some(own);
     }
 
@@ -121,13 +127,13 @@ impl Description {
         &self,
         appending: bool,
         adopt: impl FnOnce(OpenFlags) -> Result<Own, E>,
-    ) -> Result<Own, E> {
+    ) -> Result<Arc<Own>, E> {
         let mut held = self.held.lock().expect(NO_PANIC);
         let second = appending && !self.record.flags.has(OpenFlags::APPEND);
         let flags = self.record.flags.with_if(second, OpenFlags::APPEND);
         let own = if second { &mut held.appending } else { &mut held.file };
         if own.is_none() {
-            *own = Some(adopt(flags)?);
+            *own = Some(Arc::new(adopt(flags)?));
         }
         own.clone().ok_or_else(|| Errno::EBADF.into())
     }
@@ -138,7 +144,7 @@ impl Description {
     }
 
     /// Takes the opens out, to be closed.
-    pub(crate) fn take_own(&self) -> Vec<Own> {
+    pub(crate) fn take_own(&self) -> Vec<Arc<Own>> {
         let held = std::mem::take(&mut *self.held.lock().expect(NO_PANIC));
         held.file.into_iter().chain(held.appending).collect()
     }

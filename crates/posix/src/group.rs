@@ -52,7 +52,7 @@ impl Process {
         Ok(block_on(own.user.fetch_and_set(&own.file, to))?)
     }
 
-    fn group_file(&self, fd: RawFd) -> Reach<Own> {
+    fn group_file(&self, fd: RawFd) -> Reach<Arc<Own>> {
         let description = self.description(fd)?;
         if description.record.group.is_empty() {
             return Err(Errno::EINVAL.into());
@@ -73,7 +73,7 @@ impl Process {
         let mut record = record(&attr, Vec::new(), access);
         record.flags = file.flags;
         record.group = Bytes(handle.to_vec());
-        let own = Own { user, file: Arc::new(file) };
+        let own = Arc::new(Own { user, file: Arc::new(file) });
         self.install(record, Some(own), 0, false).map(number)
     }
 

@@ -105,7 +105,7 @@ impl Process {
             _ => {}
         }
         let user = match description.record.is_file() {
-            true => self.own(description, false)?.user,
+            true => self.own(description, false)?.user.clone(),
             false => self.user()?,
         };
         Ok(block_on(user.lock(lock, wait()))?)

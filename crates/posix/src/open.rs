@@ -98,15 +98,17 @@ impl Process {
             record.capability = inheritance.capability;
             record.client = inheritance.client;
             record.open = inheritance.open;
-            Own { user, file: Arc::new(file) }
+            Arc::new(Own { user, file: Arc::new(file) })
         });
         let closing = own.clone();
         let installed = self.install(record, own, status(flags), flags.contains(OFlags::CLOEXEC));
         match (installed, closing) {
             (Ok(fd), _) => Ok(number(fd)),
             (Err(stop), None) => Err(stop),
-            (Err(stop), Some(Own { user, file })) => {
-                if let Some(file) = Arc::into_inner(file) {
+            (Err(stop), Some(own)) => {
+                if let Some(Own { user, file }) = Arc::into_inner(own)
+                    && let Some(file) = Arc::into_inner(file)
+                {
                     let _ = block_on(user.close(file));
                 }
                 Err(stop)

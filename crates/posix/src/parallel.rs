@@ -1,6 +1,7 @@
 //! What goes beyond POSIX with open files: partitions, and many regions in one call.
 
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use pvfs_client::{Region, View, block_on};
 use pvfs_wire::Errno;
@@ -37,7 +38,7 @@ impl Process {
     /// Reads regions of the file into pieces of memory; how many of the bytes lie before the end of the file.
     pub fn readx(&self, fd: RawFd, memory: &mut [&mut [u8]], regions: &[Region]) -> Reach<u64> {
         let description = self.readable(fd)?;
-        let mut read = |own: Own| block_on(own.user.readx(&own.file, memory, regions));
+        let mut read = |own: Arc<Own>| block_on(own.user.readx(&own.file, memory, regions));
         match read(self.own(&description, false)?) {
             // Forgotten by the manager, as in `with_own`.
             Err(error) if error.errno() == Errno::EBADF => {

@@ -1,6 +1,6 @@
 //! One process: its users, its descriptors, its place in the name space.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
@@ -32,7 +32,7 @@ pub struct Process {
     /// Files on which this process took byte-range locks.
     pub(crate) locked: Mutex<HashSet<Handle>>,
     connected: Mutex<Connected>,
-    table: RwLock<HashMap<RawFd, Arc<Description>>>,
+    table: RwLock<BTreeMap<RawFd, Arc<Description>>>,
 }
 
 /// What talks to the daemons, made when first needed.
@@ -110,7 +110,7 @@ impl Process {
     pub(crate) fn install(
         &self,
         record: Record,
-        own: Option<Own>,
+        own: Option<Arc<Own>>,
         status: u32,
         close_on_exec: bool,
     ) -> Reach<OwnedFd> {
@@ -203,9 +203,10 @@ impl Process {
         self.drop_own_locks(description);
         let mut outcome = Ok(());
         for own in description.take_own() {
-            let Own { user, file } = own;
             // A call under way in another thread still uses it; the lease ends it then.
-            if let Some(file) = Arc::into_inner(file) {
+            if let Some(Own { user, file }) = Arc::into_inner(own)
+                && let Some(file) = Arc::into_inner(file)
+            {
                 outcome = outcome.and(block_on(user.close(file)).map_err(Stop::from));
             }
         }
@@ -251,14 +252,15 @@ impl Process {
         match operation(&own) {
             Err(error) if error.errno() == Errno::EBADF => {
                 description.disown();
-                Ok(operation(&self.own(description, appending)?)?)
+                let own = self.own(description, appending)?;
+                Ok(operation(&own)?)
             }
             done => Ok(done?),
         }
     }
 
     /// This process's own open of a file.
-    pub(crate) fn own(&self, description: &Description, appending: bool) -> Reach<Own> {
+    pub(crate) fn own(&self, description: &Description, appending: bool) -> Reach<Arc<Own>> {
         if description.record.path_only {
             return Err(Errno::EBADF.into());
         }

@@ -283,8 +283,8 @@ impl Queue {
         let process = self.process;
         let own = process.own(&description, appending)?;
         let together = self.together()?.clone();
-        let own = Own { user: own.user.beside(&together), ..own };
-        Ok(Task { process, description, appending, together, own: Some(own) })
+        let own = Own { user: own.user.beside(&together), file: own.file.clone() };
+        Ok(Task { process, description, appending, together, own: Some(Arc::new(own)) })
     }
 
     fn user(&mut self) -> Reach<User<Apart>> {
@@ -320,17 +320,18 @@ struct Task {
     description: Arc<Description>,
     appending: bool,
     together: User<Apart>,
-    own: Option<Own>,
+    own: Option<Arc<Own>>,
 }
 
 impl Task {
     /// The open to work on: at first that of the submitting call.
-    fn own(&mut self) -> Reach<Own> {
+    fn own(&mut self) -> Reach<Arc<Own>> {
         if let Some(own) = &self.own {
             return Ok(own.clone());
         }
         let own = self.process.own(&self.description, self.appending)?;
-        let own = Own { user: own.user.beside(&self.together), ..own };
+        let own = Own { user: own.user.beside(&self.together), file: own.file.clone() };
+        let own = Arc::new(own);
         self.own = Some(own.clone());
         Ok(own)
     }
@@ -343,7 +344,8 @@ impl Task {
 
     /// Lets go of the file, which may have no descriptor any more.
     async fn end(mut self, outcome: pvfs_client::Result<Told>) -> Reach<Told> {
-        if let Some(Own { user, file }) = self.own.take()
+        if let Some(own) = self.own.take()
+            && let Some(Own { user, file }) = Arc::into_inner(own)
             && let Some(file) = Arc::into_inner(file)
         {
             let _ = user.close(file).await;
