@@ -50,6 +50,20 @@ pub(crate) struct Own {
     pub(crate) file: Arc<OpenFile>,
 }
 
+impl Own {
+    /// The like, for operations that move together with others.
+    pub(crate) fn beside(&self, together: &User<Apart>) -> Arc<Self> {
+        Arc::new(Self { user: self.user.beside(together), file: self.file.clone() })
+    }
+
+    /// What is to be closed, and by whom. `None` while a call under way in another thread uses it; the lease ends
+    /// it then.
+    pub(crate) fn unused(own: Arc<Self>) -> Option<(User<Apart>, OpenFile)> {
+        let Self { user, file } = Arc::into_inner(own)?;
+        Some((user, Arc::into_inner(file)?))
+    }
+}
+
 impl Description {
     pub(crate) fn new(
         record: Record,

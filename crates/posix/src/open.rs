@@ -106,9 +106,7 @@ impl Process {
             (Ok(fd), _) => Ok(number(fd)),
             (Err(stop), None) => Err(stop),
             (Err(stop), Some(own)) => {
-                if let Some(Own { user, file }) = Arc::into_inner(own)
-                    && let Some(file) = Arc::into_inner(file)
-                {
+                if let Some((user, file)) = Own::unused(own) {
                     let _ = block_on(user.close(file));
                 }
                 Err(stop)

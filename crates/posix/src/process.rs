@@ -203,10 +203,7 @@ impl Process {
         self.drop_own_locks(description);
         let mut outcome = Ok(());
         for own in description.take_own() {
-            // A call under way in another thread still uses it; the lease ends it then.
-            if let Some(Own { user, file }) = Arc::into_inner(own)
-                && let Some(file) = Arc::into_inner(file)
-            {
+            if let Some((user, file)) = Own::unused(own) {
                 outcome = outcome.and(block_on(user.close(file)).map_err(Stop::from));
             }
         }

@@ -283,8 +283,8 @@ impl Queue {
         let process = self.process;
         let own = process.own(&description, appending)?;
         let together = self.together()?.clone();
-        let own = Own { user: own.user.beside(&together), file: own.file.clone() };
-        Ok(Task { process, description, appending, together, own: Some(Arc::new(own)) })
+        let own = Some(own.beside(&together));
+        Ok(Task { process, description, appending, together, own })
     }
 
     fn user(&mut self) -> Reach<User<Apart>> {
@@ -330,8 +330,7 @@ impl Task {
             return Ok(own.clone());
         }
         let own = self.process.own(&self.description, self.appending)?;
-        let own = Own { user: own.user.beside(&self.together), file: own.file.clone() };
-        let own = Arc::new(own);
+        let own = own.beside(&self.together);
         self.own = Some(own.clone());
         Ok(own)
     }
@@ -344,10 +343,7 @@ impl Task {
 
     /// Lets go of the file, which may have no descriptor any more.
     async fn end(mut self, outcome: pvfs_client::Result<Told>) -> Reach<Told> {
-        if let Some(own) = self.own.take()
-            && let Some(Own { user, file }) = Arc::into_inner(own)
-            && let Some(file) = Arc::into_inner(file)
-        {
+        if let Some((user, file)) = self.own.take().and_then(Own::unused) {
             let _ = user.close(file).await;
         }
         Ok(outcome?)
