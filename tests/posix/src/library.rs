@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::sync::OnceLock;
 
 /// Names the library of a process's case: a shared object, or [`RUST`].
@@ -80,7 +81,8 @@ pub fn lacks(call: &str) {
 
 /// Says why, and ends the case.
 pub fn set_aside(call: &str) -> ! {
-    eprintln!("{SET_ASIDE}{call}");
+    // In one piece: the processes of a case may say so at the same time.
+    let _ = io::stderr().write_all(format!("{SET_ASIDE}{call}\n").as_bytes());
     end()
 }
 
