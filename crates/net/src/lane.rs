@@ -151,16 +151,13 @@ impl<S: Stream> Lane<S> {
         known.map(|known| known.number)
     }
 
-    /// The number of a session on this lane, introducing it first if need be.
+    /// Introduces a session on this lane; returns its number here.
     pub async fn introduce<R: Runtime<Stream = S>>(
         &mut self,
         runtime: &R,
         key: u64,
         credential: &Credential,
     ) -> Result<u32, LaneError> {
-        if let Some(number) = self.session(key, credential) {
-            return Ok(number);
-        }
         let (client, server) = (self.nonce, self.welcome.nonce);
         let proof = client_proof(&credential.secret, &client, &server);
         let authed = self.ask(runtime, &Auth { token: credential.token.clone(), proof }).await?;
