@@ -12,7 +12,6 @@ use pvfs_wire::{Bytes, Errno, Handle};
 
 use crate::loans::Loans;
 use crate::progress::{Changes, Progress};
-use crate::unsynced::Unsynced;
 
 /// A regular file that is open. Positions are the caller's business.
 ///
@@ -28,7 +27,6 @@ pub struct OpenFile {
     pub placement: Placement,
     pub(crate) registration: Registration,
     shown: Mutex<Shown>,
-    unsynced: Mutex<Unsynced>,
     loans: Mutex<Loans>,
     progress: Progress,
 }
@@ -51,9 +49,9 @@ impl OpenFile {
         shown: Shown,
     ) -> Self {
         let handle = attr.handle;
-        let (shown, unsynced, loans) = (Mutex::new(shown), Mutex::default(), Mutex::default());
+        let (shown, loans) = (Mutex::new(shown), Mutex::default());
         let progress = Progress::new(attr);
-        Self { handle, flags, placement, registration, shown, unsynced, loans, progress }
+        Self { handle, flags, placement, registration, shown, loans, progress }
     }
 
     /// Whoever changes the file through this open begins before that, and ends when all is noted.
@@ -95,40 +93,12 @@ impl OpenFile {
 
     /// Notes a write that is done, or (`uncertain`) one whose fate is not known.
     pub(crate) fn note_write(&self, range: Range<u64>, mtime: Time, uncertain: bool) {
-        self.note_writes(iter::once(range), mtime, uncertain);
-    }
-
-    /// The like for one write of several ranges.
-    pub(crate) fn note_writes(
-        &self,
-        ranges: impl Iterator<Item = Range<u64>>,
-        mtime: Time,
-        uncertain: bool,
-    ) {
-        let mut changes = self.changes();
-        let none = Wrote { end: 0, mtime, uncertain: false, disk_bytes: None };
-        let before = changes.wrote.unwrap_or(none);
-        let mut end = before.end;
-        for range in ranges {
-            end = end.max(range.end);
-            changes.holes.wrote(range);
-        }
-        changes.wrote = Some(Wrote {
-            end,
-            mtime: before.mtime.max(mtime),
-            uncertain: before.uncertain || uncertain,
-            disk_bytes: None,
-        });
+        self.changes().note(iter::once(range), mtime, uncertain);
     }
 
     /// Notes that somebody stopped waiting for a write that would have ended at `end`: its fate is not known.
     pub fn abandoned_write(&self, end: u64, mtime: Time) {
         self.note_write(end..end, mtime, true);
-    }
-
-    /// What was written to which iod and not synced yet.
-    pub(crate) fn unsynced(&self) -> MutexGuard<'_, Unsynced> {
-        self.unsynced.lock().expect(NO_PANIC)
     }
 
     /// When the last write through this open was done, by this client's clock. The file has this modification

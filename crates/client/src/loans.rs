@@ -15,7 +15,8 @@ use pvfs_wire::ops::LoanFor;
 /// The objects of one open file that were borrowed, by slot and purpose.
 #[derive(Debug, Default)]
 pub struct Loans {
-    slots: BTreeMap<(u32, LoanFor), Slot>,
+    reading: BTreeMap<u32, Slot>,
+    writing: BTreeMap<u32, Slot>,
 }
 
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ pub enum Advice {
 impl Loans {
     /// How so many bytes of this slot are to be moved.
     pub fn advise(&mut self, slot: u32, purpose: LoanFor, bytes: u64, now: Instant) -> Advice {
-        let known = self.slots.entry((slot, purpose)).or_insert(Slot::Asked(0));
+        let known = self.slots(purpose).entry(slot).or_insert(Slot::Asked(0));
         match known {
             Slot::Borrowed(loan) if loan.is_good(now) => return Advice::Borrowed(loan.clone()),
             Slot::Borrowed(loan) if now < loan.until => {
@@ -60,22 +61,29 @@ impl Loans {
         Advice::Borrow
     }
 
-    /// What was borrowed for this, if it is still good.
-    pub fn borrowed(&self, slot: u32, purpose: LoanFor, now: Instant) -> Option<Arc<Loan>> {
-        match self.slots.get(&(slot, purpose)) {
-            Some(Slot::Borrowed(loan)) if loan.is_good(now) => Some(loan.clone()),
+    /// What was borrowed for this. Whether it is still good is looked at by who uses it.
+    pub fn borrowed(&mut self, slot: u32, purpose: LoanFor) -> Option<Arc<Loan>> {
+        match self.slots(purpose).get(&slot) {
+            Some(Slot::Borrowed(loan)) => Some(loan.clone()),
             _ => None,
         }
     }
 
     /// The object of this slot was lent.
     pub fn lent(&mut self, slot: u32, purpose: LoanFor, loan: Arc<Loan>) {
-        self.slots.insert((slot, purpose), Slot::Borrowed(loan));
+        self.slots(purpose).insert(slot, Slot::Borrowed(loan));
     }
 
     /// The disk makes whoever writes wait: the iod is asked for a while, which can be waited for.
     pub fn rest(&mut self, slot: u32, purpose: LoanFor, now: Instant) {
-        self.slots.insert((slot, purpose), Slot::NotBefore(now.after(PAUSE)));
+        self.slots(purpose).insert(slot, Slot::NotBefore(now.after(PAUSE)));
+    }
+
+    fn slots(&mut self, purpose: LoanFor) -> &mut BTreeMap<u32, Slot> {
+        match purpose {
+            LoanFor::Reading => &mut self.reading,
+            LoanFor::Writing => &mut self.writing,
+        }
     }
 }
 

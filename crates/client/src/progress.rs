@@ -6,14 +6,16 @@
 //!
 //! [`SizeState::Alone`]: pvfs_wire::attr::SizeState::Alone
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use pvfs_wire::attr::{Attr, SizeState};
+use pvfs_wire::attr::{Attr, SizeState, Time};
 use pvfs_wire::ops::Wrote;
 
 use crate::holes::Holes;
 use crate::ops::sizes::with_write;
+use crate::unsynced::Unsynced;
 
 /// What was done to a file through one open; shared by those who want to know.
 #[derive(Clone, Debug)]
@@ -29,14 +31,17 @@ pub(crate) struct Changes {
     pub wrote: Option<Wrote>,
     /// Whether its size still tells what it takes on disks.
     pub holes: Holes,
+    /// What was written to which iod and not synced yet.
+    pub unsynced: Unsynced,
+    /// Of the changes that have begun, those of which all is noted here. One that failed, or that somebody stopped
+    /// waiting for, never is.
+    noted: u64,
 }
 
 #[derive(Debug)]
 struct Shared {
     /// Writes, and other changes, that have begun.
     begun: AtomicU64,
-    /// Those of which all is noted in `changes`. One that failed, or that somebody stopped waiting for, never is.
-    noted: AtomicU64,
     is_closed: AtomicBool,
     changes: Mutex<Changes>,
 }
@@ -44,9 +49,10 @@ struct Shared {
 impl Progress {
     /// Of an open of a file that has these attributes.
     pub fn new(attr: &Attr) -> Self {
-        let changes = Mutex::new(Changes { wrote: None, holes: Holes::new(attr) });
-        let (begun, noted, is_closed) = (AtomicU64::new(0), AtomicU64::new(0), false.into());
-        Self(Arc::new(Shared { begun, noted, is_closed, changes }))
+        let (holes, unsynced) = (Holes::new(attr), Unsynced::default());
+        let changes = Mutex::new(Changes { wrote: None, holes, unsynced, noted: 0 });
+        let (begun, is_closed) = (AtomicU64::new(0), false.into());
+        Self(Arc::new(Shared { begun, is_closed, changes }))
     }
 
     /// A change begins: from now on others may see more than is noted.
@@ -56,7 +62,7 @@ impl Progress {
 
     /// All of a change that has begun is noted.
     pub fn end(&self) {
-        self.0.noted.fetch_add(1, Ordering::SeqCst);
+        self.changes().ended();
     }
 
     /// For who looks for it only as long as somebody has it.
@@ -82,12 +88,12 @@ impl Progress {
     /// The attributes of the file when the manager knows these and nobody else may have written it. Nothing where something
     /// is under way, went wrong, or made holes.
     pub fn applied_to(&self, attr: Attr) -> Option<Attr> {
-        let noted = self.0.noted.load(Ordering::SeqCst);
-        let (wrote, may_have_holes) = {
+        let (wrote, may_have_holes, noted) = {
             let changes = self.changes();
-            (changes.wrote, changes.holes.may_be_there() || changes.holes.are_left_to_iods())
+            let holes = &changes.holes;
+            (changes.wrote, holes.may_be_there() || holes.are_left_to_iods(), changes.noted)
         };
-        // Who has begun since `noted` was read has not ended before this.
+        // Who has begun since that was read is not among those that were noted.
         if !self.is_open() || self.0.begun.load(Ordering::SeqCst) != noted {
             return None;
         }
@@ -98,6 +104,30 @@ impl Progress {
         }
         let size = attr.size.max(wrote.end);
         Some(Attr { size, ..with_write(settled, wrote.mtime) })
+    }
+}
+
+impl Changes {
+    /// Notes a write of these ranges that is done, or (`uncertain`) one whose fate is not known.
+    pub fn note(&mut self, ranges: impl Iterator<Item = Range<u64>>, mtime: Time, uncertain: bool) {
+        let none = Wrote { end: 0, mtime, uncertain: false, disk_bytes: None };
+        let before = self.wrote.unwrap_or(none);
+        let mut end = before.end;
+        for range in ranges {
+            end = end.max(range.end);
+            self.holes.wrote(range);
+        }
+        self.wrote = Some(Wrote {
+            end,
+            mtime: before.mtime.max(mtime),
+            uncertain: before.uncertain || uncertain,
+            disk_bytes: None,
+        });
+    }
+
+    /// All of a change that has begun is noted.
+    pub fn ended(&mut self) {
+        self.noted += 1;
     }
 }
 
@@ -112,7 +142,6 @@ impl WeakProgress {
 mod tests {
     use super::*;
     use crate::cache::tests::attr;
-    use pvfs_wire::attr::Time;
 
     fn at(seconds: i64) -> Time {
         Time { seconds, nanos: 0 }

@@ -74,6 +74,12 @@ impl Prefix {
     #[inline]
     pub fn below<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let below = |prefix: &[u8]| {
+            // Few other paths have the same byte there.
+            if let Some(last) = prefix.last()
+                && path.get(prefix.len() - 1) != Some(last)
+            {
+                return None;
+            }
             let rest = path.strip_prefix(prefix)?;
             (rest.is_empty() || rest[0] == b'/').then_some(rest)
         };
@@ -83,7 +89,13 @@ impl Prefix {
     /// Whether an absolute path leads below the prefix, by its text. The usual path is told by one comparison.
     #[inline]
     pub fn covers(&self, path: &[u8]) -> bool {
-        self.below(path).is_some() || has_detours(path) && self.below(&plain(path)).is_some()
+        self.below(path).is_some() || may_have_detours(path) && self.covers_by_detours(path)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn covers_by_detours(&self, path: &[u8]) -> bool {
+        has_detours(path) && self.below(&plain(path)).is_some()
     }
 
     /// The absolute path of one below the prefix.
@@ -359,9 +371,7 @@ fn climbs_out(base: &[u8], path: &[u8]) -> bool {
     false
 }
 
-/// Whether a path has empty components, `.` or `..` in it. Asked for every path of a program, so it stops only at
-/// slashes, and names that begin with a dot are none of these.
-#[inline]
+/// Whether a path has empty components, `.` or `..` in it.
 fn has_detours(path: &[u8]) -> bool {
     let goes_nowhere = |rest: &[u8]| {
         matches!(
@@ -370,6 +380,41 @@ fn has_detours(path: &[u8]) -> bool {
         )
     };
     memchr::memchr_iter(b'/', path).any(|slash| goes_nowhere(&path[slash + 1..]))
+}
+
+/// Whether a slash may have another one or a dot behind it, as in all paths with detours. Asked for every path of a
+/// program: eight places at a time.
+#[inline]
+fn may_have_detours(path: &[u8]) -> bool {
+    let Some(last) = path.len().checked_sub(9) else {
+        return path.windows(2).any(|pair| pair[0] == b'/' && matches!(pair[1], b'/' | b'.'));
+    };
+    let mut at = 0;
+    loop {
+        let nine = &path[at..at + 9];
+        let (here, behind) = (word(&nine[..8]), word(&nine[1..]));
+        if places_of(b'/', here) & (places_of(b'/', behind) | places_of(b'.', behind)) != 0 {
+            return true;
+        }
+        if at == last {
+            return false;
+        }
+        at = (at + 8).min(last);
+    }
+}
+
+#[inline]
+fn word(eight: &[u8]) -> u64 {
+    u64::from_le_bytes(eight.try_into().expect("eight bytes"))
+}
+
+/// Marks the top bits of the places in a word where this byte is, and perhaps of places above such a one.
+#[inline]
+fn places_of(byte: u8, word: u64) -> u64 {
+    const LOW: u64 = u64::from_le_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    let zeros = word ^ u64::from_le_bytes([byte; 8]);
+    zeros.wrapping_sub(LOW) & !zeros & HIGH
 }
 
 /// An absolute path without empty components, `.` and `..`, by its text; a slash at the end stays.
@@ -406,6 +451,24 @@ mod tests {
         assert_eq!(prefix.as_bytes(), b"/mnt/pvfs");
         for dots in ["/a/.b", "/a/..b/c", "/.a/b.", "/a"] {
             assert!(!has_detours(dots.as_bytes()), "{dots}");
+        }
+        // Wherever in a path it lies.
+        for (before, after) in (0..20).flat_map(|before| (0..20).map(move |after| (before, after)))
+        {
+            let [before, after] = [before, after].map(|length| "x".repeat(length));
+            for detour in ["//", "/./", "/../"] {
+                let path = format!("/{before}{detour}{after}");
+                assert!(
+                    may_have_detours(path.as_bytes()) && has_detours(path.as_bytes()),
+                    "{path}"
+                );
+            }
+            for none in ["/", "/.x/", "/..x", "/x./"] {
+                let path = format!("/y{before}{none}{after}");
+                assert!(!has_detours(path.as_bytes()), "{path}");
+            }
+            let usual = format!("/y{before}/.{after}").replace('.', "x");
+            assert!(!may_have_detours(usual.as_bytes()), "{usual}");
         }
         for ours in ["/mnt/pvfs", "/mnt/pvfs/", "/mnt/pvfs/a", "//mnt/./pvfs/a", "/x/../mnt/pvfs/a"]
         {

@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use pvfs_client::credentials::{Identity, Issuer};
 use pvfs_client::{Filesystem, Options, User, View, block_on};
 use pvfs_config::Cluster;
+use pvfs_net::blocking::Blocking;
+use pvfs_net::runtime::Runtime;
 use pvfs_wire::token::SessionRights;
 use pvfs_wire::{Errno, Handle};
 use rustix::fs::OFlags;
 
 use crate::description::{Description, Own};
 use crate::errno::{Reach, Stop};
-use crate::numbers::OURS;
+use crate::numbers::{IS_KEPT_SAFE, OURS};
 use crate::open::is_nameless;
 use crate::paths::Prefix;
 use crate::record::Record;
@@ -32,7 +34,14 @@ pub struct Process {
     /// Files on which this process took byte-range locks.
     pub(crate) locked: Mutex<HashSet<Handle>>,
     connected: Mutex<Connected>,
-    table: RwLock<BTreeMap<RawFd, Arc<Description>>>,
+    table: RwLock<BTreeMap<RawFd, Entry>>,
+}
+
+/// What a number was, when somebody looked last.
+struct Entry {
+    description: Arc<Description>,
+    /// When that was, by the clock that steps a few hundred times a second; 0 for never.
+    seen: AtomicU64,
 }
 
 /// What talks to the daemons, made when first needed.
@@ -136,7 +145,8 @@ impl Process {
             return false;
         }
         description.descriptors.fetch_add(1, Ordering::Relaxed);
-        let before = self.table.write().expect(NO_PANIC).insert(fd, description);
+        let entry = Entry { description, seen: AtomicU64::new(0) };
+        let before = self.table.write().expect(NO_PANIC).insert(fd, entry);
         // Closed behind our back: the lease of this process ends what nobody closes.
         drop(before);
         true
@@ -144,14 +154,21 @@ impl Process {
 
     /// What a descriptor is of. `NotOurs` when its number means something else by now.
     pub fn description(&self, fd: RawFd) -> Reach<Arc<Description>> {
-        let known = self.table.read().expect(NO_PANIC).get(&fd).cloned();
+        let known = self.table.read().expect(NO_PANIC).get(&fd).map(|entry| entry.look(fd));
         match known {
-            Some(known) if known.is_behind(fd) => Ok(known),
-            Some(_) => {
+            Some(Some(known)) => Ok(known),
+            Some(None) => {
                 self.forget(fd);
                 self.discover(fd)
             }
             None => self.discover(fd),
+        }
+    }
+
+    /// A number was given out: what it meant before is looked at again.
+    pub fn doubt(&self, fd: RawFd) {
+        if let Some(entry) = self.table.read().expect(NO_PANIC).get(&fd) {
+            entry.seen.store(0, Ordering::Relaxed);
         }
     }
 
@@ -178,7 +195,8 @@ impl Process {
     /// The description behind another descriptor of the same memfd.
     fn known(&self, identity: (u64, u64)) -> Option<Arc<Description>> {
         let table = self.table.read().expect(NO_PANIC);
-        table.values().find(|description| description.identity == identity).cloned()
+        let mut descriptions = table.values().map(|entry| &entry.description);
+        descriptions.find(|description| description.identity == identity).cloned()
     }
 
     /// A second descriptor of the same description: dup(2) and its kin have made it.
@@ -222,7 +240,7 @@ impl Process {
 
     fn forget(&self, fd: RawFd) -> Option<Arc<Description>> {
         OURS.remove(fd);
-        let description = self.table.write().expect(NO_PANIC).remove(&fd)?;
+        let Entry { description, .. } = self.table.write().expect(NO_PANIC).remove(&fd)?;
         description.descriptors.fetch_sub(1, Ordering::Relaxed);
         Some(description)
     }
@@ -286,13 +304,32 @@ impl Process {
     /// The partitions that are set, for the child of a fork: where another thread was changing the table, none.
     pub(crate) fn views_at_fork(&self) -> Vec<((u64, u64), View)> {
         let Ok(table) = self.table.try_read() else { return Vec::new() };
-        let views = table.values().filter_map(|open| Some((open.identity, open.view_of_parent()?)));
-        views.collect()
+        let open = table.values().map(|entry| &entry.description);
+        open.filter_map(|open| Some((open.identity, open.view_of_parent()?))).collect()
     }
 
     /// What is open: a description once for each of its descriptors.
     pub(crate) fn descriptions(&self) -> Vec<Arc<Description>> {
-        self.table.read().expect(NO_PANIC).values().cloned().collect()
+        let table = self.table.read().expect(NO_PANIC);
+        table.values().map(|entry| entry.description.clone()).collect()
+    }
+}
+
+impl Entry {
+    /// The description, if the number still means it.
+    ///
+    /// The kernel is asked, which costs a tenth of a small write. Where all calls that close or replace a descriptor come
+    /// through us it is asked once in each step of a clock: what may still happen behind our back is a system call that the
+    /// program makes without the C library, and then a call of the library on the new file within the same step. The
+    /// numbers of standard input and output the C library itself replaces (daemon(3), login_tty(3)).
+    fn look(&self, fd: RawFd) -> Option<Arc<Description>> {
+        let is_safe = IS_KEPT_SAFE.load(Ordering::Relaxed) && fd > rustix::stdio::raw_stderr();
+        let now = if is_safe { Blocking.now_about().0 } else { 0 };
+        if now == 0 || self.seen.load(Ordering::Relaxed) != now {
+            self.description.is_behind(fd).then_some(())?;
+            self.seen.store(now, Ordering::Relaxed);
+        }
+        Some(self.description.clone())
     }
 }
 

@@ -41,12 +41,17 @@ impl<R: Runtime> User<R> {
         lent.is_some_and(|(loan, place, now)| loan.fill(place.local, into, now).is_some())
     }
 
-    /// Writes a range that lies in one strip of an object on loan. False when it takes more than that.
-    pub(super) fn write_strip_lent(&self, file: &OpenFile, offset: u64, from: &[u8]) -> bool {
-        let lent = self.strip_lent(file, LoanFor::Writing, offset, from.len());
-        lent.is_some_and(|(loan, place, now)| {
-            self.write_lent(file, &loan, place, &[from], now).is_some()
-        })
+    /// Writes a range that lies in one strip of an object on loan, and says of which slot and in which boot of its
+    /// iod. `None` when it takes more than that.
+    pub(super) fn write_strip_lent(
+        &self,
+        file: &OpenFile,
+        offset: u64,
+        from: &[u8],
+    ) -> Option<(u32, u64)> {
+        let (loan, place, now) = self.strip_lent(file, LoanFor::Writing, offset, from.len())?;
+        self.write_lent(file, &loan, place, &[from], now)?;
+        Some((place.slot, loan.boot))
     }
 
     fn strip_lent(
@@ -61,7 +66,7 @@ impl<R: Runtime> User<R> {
         }
         let (dist, now) = (&file.placement.dist, self.filesystem.runtime().now_about());
         let place = dist.locate(offset);
-        let loan = file.loans().borrowed(place.slot, purpose, now)?;
+        let loan = file.loans().borrowed(place.slot, purpose)?;
         let is_in_strip = dist.contiguous_from(place.slot, place.local) >= bytes as u64;
         is_in_strip.then_some((loan, place, now))
     }
@@ -80,9 +85,7 @@ impl<R: Runtime> User<R> {
         let written = iod.is_whole().then(|| loan.write(place.local, from, begun))?;
         // This process may have been stopped in the middle.
         let done = self.rest_if_slow(file, place.slot, begun);
-        written.filter(|()| done < loan.until)?;
-        file.unsynced().wrote(place.slot, loan.boot, false);
-        Some(())
+        written.filter(|()| done < loan.until)
     }
 
     /// After a write that had to wait its iod is asked for the next ones, which has the threads for that. Returns what

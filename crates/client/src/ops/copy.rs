@@ -155,7 +155,7 @@ impl<R: Runtime> User<R> {
         let (caller, patience) = (self.filesystem.caller(), self.filesystem.data_patience());
         let (shown, data) = (to.shown(), &mut Data::default());
         let done = caller.transfer(iod, &self.principal, &shown, make, data, patience).await?;
-        to.unsynced().wrote(slot, done.boot, false);
+        to.changes().unsynced.wrote(slot, done.boot, false);
         Ok(())
     }
 

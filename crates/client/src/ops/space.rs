@@ -111,7 +111,7 @@ impl<R: Runtime> User<R> {
         let (shown, data) = (file.shown(), &mut Data::default());
         let make = |access| make(slot, access);
         let done = caller.transfer(iod, &self.principal, &shown, make, data, patience).await?;
-        file.unsynced().wrote(slot, done.boot, false);
+        file.changes().unsynced.wrote(slot, done.boot, false);
         Ok(())
     }
 

@@ -18,7 +18,7 @@ impl<R: Runtime> User<R> {
     /// through it and not synced: what was written may be gone.
     pub async fn sync(&self, file: &OpenFile) -> Result<()> {
         self.sync_data(file).await?;
-        file.unsynced().check()?;
+        file.changes().unsynced.check()?;
         self.sync_names().await
     }
 
@@ -42,10 +42,10 @@ impl<R: Runtime> User<R> {
     async fn sync_slot(&self, file: &OpenFile, slot: u32) -> Result<()> {
         let iod = self.filesystem.iod_of(&file.placement, slot)?;
         let make = |access| Sync { access };
-        let (shown, count) = (file.shown(), file.unsynced().count(slot));
+        let (shown, count) = (file.shown(), file.changes().unsynced.count(slot));
         let data = &mut Data::default();
         let synced = self.transfer(iod, &shown, make, data).await?;
-        file.unsynced().synced(slot, count, synced.boot);
+        file.changes().unsynced.synced(slot, count, synced.boot);
         Ok(())
     }
 }

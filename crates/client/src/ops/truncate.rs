@@ -97,7 +97,7 @@ impl<R: Runtime> User<R> {
         let data = &mut Data::default();
         let done = caller.transfer(iod, &self.principal, cut.shown, make, data, patience).await?;
         if let Some(file) = cut.file {
-            file.unsynced().wrote(slot, done.boot, false);
+            file.changes().unsynced.wrote(slot, done.boot, false);
         }
         Ok(done.reply.disk_bytes)
     }

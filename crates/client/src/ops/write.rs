@@ -1,5 +1,6 @@
 //! Writing: one request to each iod that holds part of the range, all at once.
 
+use std::iter;
 use std::ops::Range;
 
 use pvfs_layout::{Distribution, Place};
@@ -69,13 +70,16 @@ impl<R: Runtime> User<R> {
     /// to whom making a future costs as much as a small write.
     pub fn write_at_once(&self, file: &OpenFile, offset: u64, buffer: &[u8]) -> Result<bool> {
         let end = self.begin_write(file, offset, buffer)?;
-        let is_done =
-            !file.flags.has(OpenFlags::APPEND) && self.write_strip_lent(file, offset, buffer);
-        if is_done {
-            file.note_write(offset..end, self.now(), false);
+        let may_be_lent = !file.flags.has(OpenFlags::APPEND);
+        let written = may_be_lent.then(|| self.write_strip_lent(file, offset, buffer)).flatten();
+        let now = self.now();
+        let mut changes = file.changes();
+        if let Some((slot, boot)) = written {
+            changes.note(iter::once(offset..end), now, false);
+            changes.unsynced.wrote(slot, boot, false);
         }
-        file.progress().end();
-        Ok(is_done)
+        changes.ended();
+        Ok(written.is_some())
     }
 
     /// Begins a write that may be done; says where it ends.
@@ -143,6 +147,7 @@ impl<R: Runtime> User<R> {
                 let (local, buffers) = (local.start, self.filesystem.shared_buffers());
                 lent = Some((LentRange { loan, local, buffers }, begun));
             } else if self.write_lent(file, loan, place, &share.pieces, begun).is_some() {
+                file.changes().unsynced.wrote(slot, loan.boot, false);
                 return Ok(());
             }
         }
@@ -158,7 +163,7 @@ impl<R: Runtime> User<R> {
         if let Some((_, begun)) = lent {
             self.rest_if_slow(file, slot, begun);
         }
-        file.unsynced().wrote(slot, moved.boot, sync);
+        file.changes().unsynced.wrote(slot, moved.boot, sync);
         if let Advice::Borrow = advice {
             self.borrow(file, slot, iod, LoanFor::Writing).await;
         }

@@ -70,7 +70,7 @@ impl<R: Runtime> User<R> {
         let mut dealer = Dealer::new(&file.placement.dist, access, Sources::new(memory), limits);
         while let Some(part) = dealer.next_part() {
             let written = self.write_part(file, &part, sync).await;
-            file.note_writes(part.ranges(), self.now(), written.is_err());
+            file.changes().note(part.ranges(), self.now(), written.is_err());
             written?;
         }
         file.progress().end();
@@ -108,7 +108,7 @@ impl<R: Runtime> User<R> {
                 &mut Data { out, ..Data::default() },
             )
             .await?;
-        file.unsynced().wrote(slot, moved.boot, sync);
+        file.changes().unsynced.wrote(slot, moved.boot, sync);
         Ok(())
     }
 }

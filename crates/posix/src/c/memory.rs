@@ -12,6 +12,7 @@ use pvfs_wire::Errno;
 /// # Safety
 ///
 /// `text` is a C string that outlives the use.
+#[inline]
 pub unsafe fn text<'a>(text: *const c_char) -> &'a [u8] {
     // SAFETY: the caller's promise.
     unsafe { CStr::from_ptr(text) }.to_bytes()

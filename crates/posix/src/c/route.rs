@@ -24,9 +24,33 @@ pub type Name = (c_int, *const c_char);
 /// # Safety
 ///
 /// `path` is null or a C string.
+#[inline]
 pub unsafe fn at_path<T: Answer>(
     directory: c_int,
     path: *const c_char,
+    real: impl Fn(c_int, *const c_char) -> T,
+    ours: impl Fn(&'static Process, At, &[u8]) -> Reach<T>,
+) -> T {
+    // What programs do most, with what no other call needs: a file of theirs that is there.
+    // SAFETY: the caller's promise.
+    let answer = if unsafe { leads_in(directory, path) } {
+        None
+    } else {
+        let answer = real(directory, path);
+        if !answer.is_failed() {
+            return answer;
+        }
+        Some(answer)
+    };
+    // SAFETY: the caller's promise.
+    unsafe { at_path_by_links(directory, path, answer, real, ours) }
+}
+
+/// The like, after `failure` if that is what the path as it was given led to.
+unsafe fn at_path_by_links<T: Answer>(
+    directory: c_int,
+    path: *const c_char,
+    mut failure: Option<T>,
     real: impl Fn(c_int, *const c_char) -> T,
     ours: impl Fn(&'static Process, At, &[u8]) -> Reach<T>,
 ) -> T {
@@ -36,12 +60,12 @@ pub unsafe fn at_path<T: Answer>(
         let (directory, path) =
             out.as_ref().map_or((directory, path), |out| (AT_FDCWD, out.as_ptr()));
         // SAFETY: the caller's promise, or a C string of ours.
-        let reach = if unsafe { leads_in(directory, path) } {
+        let reach = if failure.is_none() && unsafe { leads_in(directory, path) } {
             // SAFETY: as above; a path that leads in is not null.
             let given = unsafe { text(path) };
             with(|process| ours(process, at(directory), given))
         } else {
-            let answer = real(directory, path);
+            let answer = failure.take().unwrap_or_else(|| real(directory, path));
             if !answer.is_failed() || !may_be_linked_in(errno()) || path.is_null() {
                 return answer;
             }
@@ -160,16 +184,23 @@ pub fn is_kept(fd: RawFd) -> bool {
 /// # Safety
 ///
 /// `path` is null or a C string.
+#[inline]
 pub unsafe fn alias_at(path: *const c_char) -> Option<RawFd> {
-    if path.is_null() {
-        return None;
-    }
+    // By the first letter, without the length: this is asked at every open.
+    // SAFETY: the caller's promise; there is a second byte where the first is not the zero at the end.
+    let may_be =
+        !path.is_null() && unsafe { *path == SLASH && (*path.add(1) == D || *path.add(1) == P) };
     // SAFETY: the caller's promise.
-    alias(unsafe { text(path) })
+    if may_be { alias(unsafe { text(path) }) } else { None }
 }
 
 /// The descriptor of ours that a path of the kernel's stands for: /proc/self/fd/3, /dev/stdin.
+#[inline]
 pub fn alias(path: &[u8]) -> Option<RawFd> {
+    if path.starts_with(b"/dev/") || path.starts_with(b"/proc/") { alias_of(path) } else { None }
+}
+
+fn alias_of(path: &[u8]) -> Option<RawFd> {
     let number = match path {
         b"/dev/stdin" => return Some(0).filter(|fd| OURS.has(*fd)),
         b"/dev/stdout" => return Some(1).filter(|fd| OURS.has(*fd)),
@@ -222,6 +253,11 @@ fn is_plainly_absent(directory: c_int, path: &[u8]) -> bool {
     readlinkat(at, path, Vec::new()) == Err(rustix::io::Errno::NOENT)
         && accessat(at, parent, Access::EXISTS, AtFlags::empty()).is_ok()
 }
+
+/// How /dev and /proc begin.
+const SLASH: c_char = b'/' as c_char;
+const D: c_char = b'd' as c_char;
+const P: c_char = b'p' as c_char;
 
 /// As many as Linux follows links.
 const CROSSINGS_MAX: u32 = 40;

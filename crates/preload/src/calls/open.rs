@@ -11,6 +11,7 @@ use crate::interpose;
 use pvfs_posix::c::answer::Answer;
 use pvfs_posix::c::route::{alias_at, at_path, finish};
 use pvfs_posix::c::state::with;
+use pvfs_posix::numbers::OURS;
 
 interpose! {
     /// open(2)
@@ -80,8 +81,14 @@ pub unsafe fn opened(
     })
 }
 
-/// A new descriptor may be one that a standard stream has to follow.
+/// A new descriptor may be one that a standard stream has to follow, or have a number that was closed behind our back.
 pub fn followed(fd: c_int) -> c_int {
+    if OURS.has(fd) {
+        let _ = with(|process| {
+            process.doubt(fd);
+            Ok(())
+        });
+    }
     if (0..3).contains(&fd) {
         super::stdio::follow_descriptors();
     }

@@ -204,6 +204,50 @@ int main(void) {
     }
 }
 
+/// By the kernel itself, as no library sees it.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn numbers_that_were_closed_behind_our_back() {
+    let cluster = TestCluster::start(2);
+    let source = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#define SAY(x) printf("%s = %ld\n", #x, (long)(x))
+static long close_unseen(long fd) { long r; __asm__ volatile("syscall" : "=a"(r) : "0"(3L), "D"(fd) : "rcx", "r11", "memory"); return r; }
+int main(void) {
+    char byte = 0, name[] = "/tmp/pvfs-number-XXXXXX";
+    int wrong = 0, elsewhere = mkstemp(name), here = open("f", O_RDWR | O_CREAT, 0644);
+    for (int round = 0; round < 200; round++) {
+        int ours = open("f", O_RDWR), other;
+        wrong += pwrite(ours, "a", 1, 0) != 1 || close_unseen(ours) != 0;
+        /* The number is given out again at once. */
+        other = open(name, O_RDWR);
+        wrong += other != ours || pwrite(other, "b", 1, 0) != 1 || pread(other, &byte, 1, 0) != 1 || byte != 'b';
+        wrong += close(other) != 0 || pread(here, &byte, 1, 0) != 1 || byte != 'a';
+    }
+    SAY(wrong);
+    for (int round = 0; round < 5; round++) {
+        int ours = open("f", O_RDWR), ends[2];
+        wrong += pwrite(ours, "a", 1, 0) != 1 || close_unseen(ours) != 0;
+        /* By a call that has nothing to do with files. */
+        wrong += pipe(ends) != 0 || ends[0] != ours;
+        usleep(20000);
+        wrong += write(ends[1], "x", 1) != 1 || read(ends[0], &byte, 1) != 1 || byte != 'x';
+        close(ends[0]); close(ends[1]);
+    }
+    SAY(wrong); SAY(unlink(name)); SAY(close(elsewhere));
+    return 0;
+}
+"#;
+    if compiled(&cluster, "unseen", source).is_some() {
+        same(&cluster, "$S/unseen 2>&1; echo ended with $?");
+    }
+}
+
 /// As the hooks of memory allocation in communication libraries do it.
 #[test]
 fn functions_of_a_program_that_ask_by_number_in_their_turn() {
