@@ -121,6 +121,11 @@ impl Input {
         self.start < self.end
     }
 
+    /// What has arrived of the messages that were not taken.
+    pub fn unread(&self) -> &[u8] {
+        &self.bytes()[self.start..self.end]
+    }
+
     /// The header of the next message, once all of it has arrived; the rest may not have.
     pub fn peek(&mut self) -> Result<Option<&Header>, DecodeError> {
         if self.header.is_none() && self.end - self.start >= HEADER_BYTES {
