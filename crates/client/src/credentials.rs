@@ -1,13 +1,15 @@
-//! Where a session comes from: signed here by whoever may read the cluster key, else asked of the agent.
+//! Where a session comes from: signed here by whoever may read the cluster key, else asked of the agent. And what a
+//! connection takes before it.
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pvfs_config::{Cluster, KeyError, Security};
+use pvfs_config::{CertificateError, Cluster, KeyError, Security, SecurityMode};
 use pvfs_net::attendance::connect_within;
 use pvfs_net::call::{Principal, Renew};
+use pvfs_net::tls::{Connector, TlsSetupError};
 use pvfs_wire::token::{Credential, KeyRing, Session, SessionRights};
 use pvfs_wire::{Errno, Wire};
 
@@ -116,6 +118,23 @@ pub fn key_ring(cluster: &Cluster) -> Result<KeyRing> {
 fn read_ring(security: &Security) -> std::result::Result<KeyRing, KeyError> {
     let secrets: Vec<[u8; 32]> = security.read_keys()?.iter().map(|key| *key.bytes()).collect();
     Ok(KeyRing::new(if secrets.is_empty() { &[[0; 32]] } else { &secrets }))
+}
+
+/// What this process speaks TLS with; nothing where the cluster does not.
+pub fn connector(cluster: &Cluster) -> Result<Option<Connector>> {
+    if cluster.security.mode != SecurityMode::Tls {
+        return Ok(None);
+    }
+    let read = cluster.security.read_certificates().map_err(TlsSetupError::from);
+    let made = read.and_then(|certificates| Connector::new(&certificates));
+    made.map(Some).map_err(|error| match &error {
+        TlsSetupError::Files(CertificateError::Unreadable { source, .. })
+            if source.kind() == ErrorKind::PermissionDenied =>
+        {
+            Error::NoSession(error.to_string())
+        }
+        error => Error::Setup(error.to_string()),
+    })
 }
 
 /// A session of this user, from now on.

@@ -15,6 +15,7 @@ use pvfs_wire::ops::Map;
 use pvfs_wire::{DATA_BYTES_MAX, Errno, Handle, Operation};
 
 use crate::cache::Cache;
+use crate::credentials::connector;
 use crate::error::{Error, Result};
 use crate::loans::Boards;
 use crate::ops::dealing::Limits;
@@ -94,7 +95,8 @@ impl<R: Runtime> Filesystem<R> {
     /// Gets ready to use the first file system of a cluster; contacts nobody yet.
     pub fn new(runtime: R, cluster: &Cluster, options: Options) -> Result<Arc<Self>> {
         let fsid = cluster.filesystems[0].id;
-        let caller = Caller::new(runtime, fsid, options.software.clone(), options.checksums);
+        let caller = Caller::new(runtime, fsid, options.software.clone(), options.checksums)
+            .over_tls(connector(cluster)?);
         let server = |described: &pvfs_config::Server| {
             Server::new(described.name.clone(), reachable(&described.listen, options.transport))
         };

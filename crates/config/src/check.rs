@@ -3,6 +3,7 @@
 //! The first thing wrong is refused, with its line and what to write instead.
 
 use crate::amount::{ByteSize, Time, format_duration};
+use crate::certificate::CertificateFiles;
 use crate::cluster::{Agent, Cluster, Defaults, Filesystem, Security, SecurityMode, Server};
 use crate::endpoint::{Endpoint, UNIX_PATH_BYTES_MAX};
 use crate::error::ConfigError;
@@ -110,8 +111,8 @@ impl Checker<'_> {
             Some(address) => self.refuse(
                 address,
                 format!(
-                    "mode = \"none\" trusts everybody who can reach {}; write mode = \"psk\", or \
-                     addresses of this machine only",
+                    "mode = \"none\" trusts everybody who can reach {}; write mode = \"psk\" or \
+                     \"tls\", or addresses of this machine only",
                     address.get_ref()
                 ),
             ),
@@ -147,20 +148,25 @@ impl Checker<'_> {
     }
 
     fn mode(&self, mode: &Spanned<String>) -> Checked<SecurityMode> {
-        match mode.get_ref().as_str() {
-            "tls" => self.refuse(mode, "mode = \"tls\" is not built yet; write mode = \"psk\""),
-            word => word.parse().or_else(|reason: String| self.refuse(mode, reason)),
-        }
+        mode.get_ref().parse().or_else(|reason: String| self.refuse(mode, reason))
     }
 
     fn security(&self, table: SecurityTable, mode: SecurityMode) -> Checked<Security> {
         let session = self.within(&table.session_hours, SESSION)?;
         let capability = self.within(&table.capability_minutes, (SECOND, session))?;
         let networks = table.networks.into_iter().map(|network| network.0).collect();
-        let key_file = self.absolute(&table.key_file);
         Ok(Security {
             mode,
-            key_file,
+            key_file: self.absolute(&table.key_file),
+            ca_file: self.absolute(&table.ca_file),
+            certificate: CertificateFiles {
+                certificate: self.absolute(&table.certificate_file),
+                key: self.absolute(&table.certificate_key_file),
+            },
+            user_certificate: CertificateFiles {
+                certificate: self.absolute(&table.user_certificate_file),
+                key: self.absolute(&table.user_certificate_key_file),
+            },
             root_squash: table.root_squash,
             networks,
             session,

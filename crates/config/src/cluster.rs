@@ -3,6 +3,7 @@
 //! Only [`Cluster::parse`] makes one, so whoever has one need not doubt it.
 
 use crate::amount::ByteSize;
+use crate::certificate::CertificateFiles;
 use crate::check::check;
 use crate::endpoint::Endpoint;
 use crate::error::ConfigError;
@@ -66,6 +67,12 @@ pub struct Security {
     pub mode: SecurityMode,
     /// Where the cluster key lies.
     pub key_file: PathBuf,
+    /// The certificates of those whose signatures are believed; of use in mode `tls`, as are the next two.
+    pub ca_file: PathBuf,
+    /// What daemons and agents of this node show, and other programs that may read its key.
+    pub certificate: CertificateFiles,
+    /// What all other programs of this node show.
+    pub user_certificate: CertificateFiles,
     /// Whether uid 0 of clients is served as nobody.
     pub root_squash: bool,
     /// The networks clients may connect from; none listed means all.
@@ -175,6 +182,8 @@ words! {
         None = "none",
         /// By the cluster key.
         Psk = "psk",
+        /// By the cluster key, inside TLS.
+        Tls = "tls",
     }
 }
 
@@ -268,7 +277,7 @@ impl Security {
     pub fn read_keys(&self) -> Result<Vec<ClusterKey>, KeyError> {
         match self.mode {
             SecurityMode::None => Ok(Vec::new()),
-            SecurityMode::Psk => ClusterKey::read(&self.key_file),
+            SecurityMode::Psk | SecurityMode::Tls => ClusterKey::read(&self.key_file),
         }
     }
 

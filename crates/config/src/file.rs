@@ -56,6 +56,11 @@ pub(crate) struct FilesystemTable {
 pub(crate) struct SecurityTable {
     pub mode: Spanned<String>,
     pub key_file: PathBuf,
+    pub ca_file: PathBuf,
+    pub certificate_file: PathBuf,
+    pub certificate_key_file: PathBuf,
+    pub user_certificate_file: PathBuf,
+    pub user_certificate_key_file: PathBuf,
     pub root_squash: bool,
     pub networks: Vec<Network>,
     pub session_hours: Spanned<Hours>,
@@ -109,6 +114,11 @@ impl Default for SecurityTable {
         Self {
             mode: absent("psk".to_owned()),
             key_file: "cluster.key".into(),
+            ca_file: "cluster.ca.pem".into(),
+            certificate_file: "node.pem".into(),
+            certificate_key_file: "node.key".into(),
+            user_certificate_file: "user.pem".into(),
+            user_certificate_key_file: "user.key".into(),
             root_squash: false,
             networks: Vec::new(),
             session_hours: seconds(12 * 3600),

@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod amount;
+mod certificate;
 mod check;
 mod cluster;
 #[cfg(test)]
@@ -45,6 +46,7 @@ mod uids;
 mod write;
 
 pub use amount::{AmountError, ByteSize, format_duration, parse_duration};
+pub use certificate::{CertificateError, CertificateFiles, Certificates, Pem};
 pub use cluster::{
     Agent, Cluster, Defaults, Durability, Filesystem, LogLevel, Security, SecurityMode, Server,
 };

@@ -98,6 +98,17 @@ impl Reload {
     fn security(&mut self, old: &Security, new: &Security) {
         self.note("security.mode", &old.mode, &new.mode, Effect::Restart, RESTART_ALL);
         self.note("security.key_file", &old.key_file, &new.key_file, Effect::Restart, RESTART_ALL);
+        self.note("security.ca_file", &old.ca_file, &new.ca_file, Effect::Restart, RESTART_ALL);
+        let pairs = [
+            ("", &old.certificate, &new.certificate),
+            ("user_", &old.user_certificate, &new.user_certificate),
+        ];
+        for (whose, old, new) in pairs {
+            let key = |what| format!("security.{whose}certificate_{what}");
+            let (effect, reason) = (Effect::Restart, RESTART_ALL);
+            self.note(&key("file"), &old.certificate, &new.certificate, effect, reason);
+            self.note(&key("key_file"), &old.key, &new.key, effect, reason);
+        }
         self.note("security.root_squash", &old.root_squash, &new.root_squash, Effect::Live, "");
         self.note("security.networks", &old.networks, &new.networks, Effect::Live, "");
         self.note("security.session_hours", &old.session, &new.session, Effect::Live, "");

@@ -55,10 +55,24 @@ impl Text<'_> {
             f,
             "mode",
             &quote(security.mode),
-            "none (tests on one machine) or psk (the key below)",
+            "none (tests on one machine), psk (the key below) or tls (as well)",
         )?;
         let key_file = quote(self.relative(&security.key_file));
         key(f, "key_file", &key_file, "64 hexadecimal digits, mode 0600")?;
+        let files = [
+            ("ca_file", &security.ca_file, "tls only, as the next four: who signs certificates"),
+            ("certificate_file", &security.certificate.certificate, "what daemons show"),
+            ("certificate_key_file", &security.certificate.key, "its key, mode 0600"),
+            (
+                "user_certificate_file",
+                &security.user_certificate.certificate,
+                "what programs of users show",
+            ),
+            ("user_certificate_key_file", &security.user_certificate.key, "its key"),
+        ];
+        for (name, file, about) in files {
+            key(f, name, &quote(self.relative(file)), about)?;
+        }
         key(f, "root_squash", &security.root_squash, "serve uid 0 of clients as nobody")?;
         let networks = list(security.networks.iter().map(quote));
         key(f, "networks", &networks, "where clients may connect from; empty: anywhere")?;

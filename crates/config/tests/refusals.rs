@@ -232,12 +232,11 @@ fn values() {
 
 #[test]
 fn security() {
-    refuses("\"psk\"", "\"tls\"", "6: mode = \"tls\" is not built yet; write mode = \"psk\"");
-    refuses("\"psk\"", "\"ssh\"", "6: \"ssh\" is not a security mode; write none or psk");
+    refuses("\"psk\"", "\"ssh\"", "6: \"ssh\" is not a security mode; write none or psk or tls");
     refuses(
         "\"psk\"",
         "\"none\"",
-        "11: mode = \"none\" trusts everybody who can reach tcp://node0:7000; write mode = \"psk\", or addresses of this machine only",
+        "11: mode = \"none\" trusts everybody who can reach tcp://node0:7000; write mode = \"psk\" or \"tls\", or addresses of this machine only",
     );
     refuses(
         "mode = \"psk\"",

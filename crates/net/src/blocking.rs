@@ -27,6 +27,7 @@ use crate::runtime::{Instant, Interest, Runtime};
 use crate::signals;
 use crate::socket::{RECEIVE_WAIT, Socket};
 use crate::stream::Stream;
+use crate::tls::Connector;
 
 /// A socket that is received from without polling first when its thread waits for nothing but replies.
 /// Field order is the order of their ends, as with [`KeptFile`](crate::runtime::KeptFile).
@@ -38,6 +39,14 @@ pub struct Patient {
 }
 
 impl Stream for Patient {
+    fn handshake(&mut self) -> io::Result<Option<Interest>> {
+        self.socket.handshake()
+    }
+
+    fn has_more(&self) -> bool {
+        self.socket.has_more()
+    }
+
     fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         self.socket.send(pieces)
     }
@@ -50,7 +59,7 @@ impl Stream for Patient {
         let room: usize = pieces.iter().map(|piece| piece.len()).sum();
         let received = self.socket.receive_waiting(pieces, room <= self.expected_bytes);
         if let Err(error) = &received {
-            WAITS.with_borrow_mut(|waits| waits.waited_in_vain = true);
+            WAITS.with_borrow_mut(|waits| waits.polls = true);
             if error.kind() == io::ErrorKind::Interrupted {
                 note_interruption();
             }
@@ -84,8 +93,8 @@ impl Stream for Patient {
         self.socket.carries_files()
     }
 
-    fn is_local(&self) -> bool {
-        self.socket.is_local()
+    fn is_protected(&self) -> bool {
+        self.socket.is_protected()
     }
 
     fn shutdown(&mut self) {
@@ -125,12 +134,16 @@ fn instant(clock: ClockId) -> Instant {
 impl Runtime for Blocking {
     type Stream = Patient;
 
-    fn connect(&self, endpoint: &Endpoint) -> io::Result<Patient> {
-        let socket = Socket::connect(endpoint)?;
+    fn connect(&self, endpoint: &Endpoint, tls: Option<&Connector>) -> io::Result<Patient> {
+        let socket = Socket::connect_with(endpoint, tls)?;
         Ok(Patient { _noted: None, socket, expected_bytes: 1 })
     }
 
     fn poll_ready(&self, stream: &Patient, interest: Interest) -> Poll<()> {
+        let has_records = stream.socket.has_records();
+        if has_records && interest == Interest::Readable && stream.socket.has_more() {
+            return Poll::Ready(());
+        }
         if let Some(polled) = current::poll_ready(stream.socket.as_fd(), interest) {
             return polled;
         }
@@ -139,7 +152,10 @@ impl Runtime for Blocking {
             Interest::Readable => PollFlags::IN,
             Interest::Writable => PollFlags::OUT,
         };
-        WAITS.with_borrow_mut(|waits| waits.ready_or_wait(fd, flags))
+        WAITS.with_borrow_mut(|waits| {
+            waits.polls |= has_records;
+            waits.ready_or_wait(fd, flags)
+        })
     }
 
     fn poll_timer(&self, at: Instant) -> Poll<()> {
@@ -246,8 +262,9 @@ struct Waits {
     expects_wake: bool,
     /// The stream whose receive does the waiting.
     receiving: Option<RawFd>,
-    /// A receive has waited and nothing came: it will take longer, so the next wait is a poll.
-    waited_in_vain: bool,
+    /// The next wait is a poll: a receive has waited and nothing came, so it will take longer; or what arrives are
+    /// records, and a receive cannot know how many make up a message.
+    polls: bool,
 }
 
 impl Waits {
@@ -259,7 +276,7 @@ impl Waits {
             bell: None,
             expects_wake: false,
             receiving: None,
-            waited_in_vain: false,
+            polls: false,
         }
     }
 
@@ -274,8 +291,8 @@ impl Waits {
     fn first_receive(&mut self) -> Option<(RawFd, PollFlags)> {
         let first = *self.wanted.first()?;
         let receives = self.wanted.iter().all(|(_, flags)| *flags == PollFlags::IN);
-        let may_wait = receives && !self.expects_wake && !self.waited_in_vain;
-        self.waited_in_vain = false;
+        let may_wait = receives && !self.expects_wake && !self.polls;
+        self.polls = false;
         let has_time = || Blocking.now().after(RECEIVE_WAIT) < self.wake_at;
         (may_wait && has_time()).then_some(first)
     }

@@ -29,6 +29,7 @@ use crate::endpoint::Endpoint;
 use crate::lane::{Incoming, Lane, LaneError, LaneId, LentRange, Outgoing};
 use crate::pipe::Together;
 use crate::runtime::{Instant, Runtime, before, sleep_until};
+use crate::tls::{Connector, TlsFault};
 use pool::{Lanes, Lease, Mover};
 use sequences::{ChangeSlot, Sequences};
 
@@ -40,6 +41,8 @@ pub struct Caller<R: Runtime> {
     fsid: u32,
     software: String,
     data_checksum: bool,
+    /// What TLS takes, where it is spoken.
+    tls: Option<Connector>,
     sequences: Mutex<Sequences>,
     leases_lost: AtomicU64,
 }
@@ -157,6 +160,14 @@ pub enum CallError {
         /// Why, and what to do.
         reason: String,
     },
+    /// The daemon and this client do not get on over TLS, or only one of them speaks it.
+    #[error("cannot connect to {server}: {fault}")]
+    Untrusted {
+        /// Which daemon.
+        server: String,
+        /// Why, and what to do.
+        fault: TlsFault,
+    },
 }
 
 impl CallError {
@@ -166,8 +177,13 @@ impl CallError {
             Self::Status(errno) => *errno,
             Self::Timeout { .. } => Errno::ETIMEDOUT,
             Self::Unreachable { .. } => Errno::EIO,
-            Self::Refused { .. } => Errno::EACCES,
+            Self::Refused { .. } | Self::Untrusted { .. } => Errno::EACCES,
         }
+    }
+
+    /// Whether trying again is of no use before somebody has changed something.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused { .. } | Self::Untrusted { .. })
     }
 
     /// What happened, without a word on what to do.
@@ -177,7 +193,7 @@ impl CallError {
                 format!("{server} did not answer in {waited_ms} ms ({last})")
             }
             Self::Unreachable { server, reason } => format!("{server} is not reachable: {reason}"),
-            Self::Status(_) | Self::Refused { .. } => self.to_string(),
+            Self::Status(_) | Self::Refused { .. } | Self::Untrusted { .. } => self.to_string(),
         }
     }
 }
@@ -270,9 +286,16 @@ impl<R: Runtime> Caller<R> {
             fsid,
             software: software.into(),
             data_checksum,
+            tls: None,
             sequences: Mutex::new(Sequences::default()),
             leases_lost: AtomicU64::new(0),
         }
+    }
+
+    /// Speaks TLS with daemons that it reaches over a network.
+    #[must_use]
+    pub fn over_tls(self, tls: Option<Connector>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Its identity.
@@ -633,9 +656,9 @@ impl<R: Runtime> Caller<R> {
         let hello = self.hello(id);
         let mut last = Trouble::Connect(LaneError::Broken(std::io::ErrorKind::NotFound.into()));
         for endpoint in &server.endpoints {
-            let opened = match self.runtime.connect(endpoint) {
+            let opened = match self.runtime.connect(endpoint, self.tls.as_ref()) {
                 Ok(stream) => Lane::open(&self.runtime, stream, &hello).await,
-                Err(error) => Err(LaneError::Broken(error)),
+                Err(error) => Err(error.into()),
             };
             match opened {
                 Ok(lane) => {
@@ -754,6 +777,10 @@ fn decoded<O: Operation>(
 fn refusal(server: &Server<impl Runtime>, error: LaneError) -> Trouble {
     let reason = match error {
         LaneError::Broken(_) => return Trouble::Lane(error),
+        LaneError::Tls(fault) => {
+            let server = server.name.clone();
+            return Trouble::Final(CallError::Untrusted { server, fault });
+        }
         LaneError::Malformed(error) => error.to_string(),
         LaneError::Impostor => LaneError::Impostor.to_string(),
         LaneError::Refused(errno) => refusal_reason(errno),

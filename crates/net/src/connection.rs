@@ -4,6 +4,7 @@ pub mod input;
 pub mod output;
 
 use std::borrow::Cow;
+use std::io::IoSlice;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,10 +14,11 @@ use pvfs_wire::{DecodeError, Errno, Header, Kind};
 
 use crate::buffer::Pool;
 use crate::gate::{Fault, Gate, Now, Verdict};
-use crate::runtime::Instant;
+use crate::runtime::{Instant, Interest};
 use crate::service::{ConnectionId, Desk, Request, Response, Service, Storage, Ticket};
 use crate::shared_buffers::SeenBuffers;
 use crate::stream::Stream;
+use crate::tls::{self, TlsFault};
 use crate::tray::{Left, SharedTray};
 use input::{Frame, Input, Received};
 use output::Output;
@@ -25,6 +27,8 @@ use output::Output;
 pub struct Connection<S> {
     id: ConnectionId,
     stream: S,
+    /// What the stream's own handshake waits for.
+    shaking: Option<Interest>,
     input: Input,
     output: Output,
     gate: Gate,
@@ -68,6 +72,7 @@ impl<S: Stream> Connection<S> {
         Self {
             id,
             stream,
+            shaking: None,
             input: Input::default(),
             output: Output::default(),
             gate,
@@ -116,9 +121,9 @@ impl<S: Stream> Connection<S> {
         !self.ending && !self.is_waiting() && !self.is_congested()
     }
 
-    /// Whether replies wait for the stream to take them.
+    /// Whether something waits for the stream to take it.
     pub fn wants_to_send(&self) -> bool {
-        !self.output.is_empty()
+        !self.output.is_empty() || self.shaking == Some(Interest::Writable)
     }
 
     /// Whether this connection has said its last word, and it was sent.
@@ -141,6 +146,10 @@ impl<S: Stream> Connection<S> {
 
     /// Receives once.
     pub fn receive(&mut self, pool: &Pool, now: Now) -> std::io::Result<Received> {
+        self.shaking = self.stream.handshake()?;
+        if self.shaking.is_some() {
+            return Ok(Received::Nothing);
+        }
         let mut files = Vec::new();
         let received = self.input.receive(&mut self.stream, pool, &mut files)?;
         files.iter().for_each(|file| self.take_file(file));
@@ -185,10 +194,22 @@ impl<S: Stream> Connection<S> {
     }
 
     fn next_frame(&mut self) -> Result<Option<Frame>, Fault> {
-        if let Some(header) = self.input.peek()? {
-            self.gate.announce(header)?;
+        match self.input.peek() {
+            Ok(Some(header)) => self.gate.announce(header)?,
+            Ok(None) => return Ok(None),
+            Err(error) => return Err(self.mistaken(error)),
         }
         Ok(self.input.next_frame()?)
+    }
+
+    /// Who begins with TLS where it is not spoken is told so in its own language, and need not wait.
+    fn mistaken(&mut self, error: DecodeError) -> Fault {
+        if self.gate.peer().is_some() || !tls::is_hello(self.input.unread()) {
+            return error.into();
+        }
+        // It is closed in any case.
+        let _ = self.stream.send(&[IoSlice::new(&tls::NOT_SPOKEN)]);
+        TlsFault::Unwanted.into()
     }
 
     fn admit_frame(&mut self, frame: &Frame, findings: &mut Findings, now: Now) {
@@ -329,6 +350,9 @@ impl<S: Stream> Connection<S> {
 
     /// Sends what the stream takes; returns how much.
     pub fn flush(&mut self, now: Now) -> std::io::Result<usize> {
+        if self.shaking == Some(Interest::Writable) {
+            self.shaking = self.stream.handshake()?;
+        }
         let sent = self.output.flush(&mut self.stream)?;
         if sent > 0 {
             self.progress_at = now.instant;
@@ -338,7 +362,7 @@ impl<S: Stream> Connection<S> {
 
     /// Whether the peer's time is up: for its handshake, its half message, or its unread replies.
     pub fn overdue(&self, now: Now) -> Option<Fault> {
-        let is_expected = self.wants_to_send() || self.input.is_halfway();
+        let is_expected = !self.output.is_empty() || self.input.is_halfway();
         let since_progress = self.progress_at.until(now.instant);
         if self.gate.is_too_slow(now) {
             Some(Fault::TooSlow)

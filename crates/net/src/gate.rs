@@ -28,6 +28,7 @@ use pvfs_wire::{
 
 use crate::runtime::Instant;
 use crate::service::{ConnectionId, Peer, Reception, Response, UNIX};
+use crate::tls::TlsFault;
 pub use doorman::{Doorman, Limits, Rules, Security};
 use lanes::{Entry, LaneKey};
 
@@ -74,6 +75,9 @@ pub enum Fault {
     /// Bytes that mean nothing.
     #[error("malformed message: {0}")]
     Malformed(#[from] DecodeError),
+    /// The two ends do not get on over TLS, or only one of them speaks it.
+    #[error("{0}")]
+    Tls(#[from] TlsFault),
     /// More requests or bytes outstanding than agreed.
     #[error("more requests or bytes outstanding than were agreed at hello")]
     Overdrawn,

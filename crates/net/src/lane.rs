@@ -17,6 +17,7 @@ use crate::loan::Loan;
 use crate::runtime::{Interest, Runtime, ready};
 use crate::shared_buffers::SharedBuffers;
 use crate::stream::Stream;
+use crate::tls::{self, TlsFault};
 use crate::tray::Tray;
 
 /// A connection that has said hello.
@@ -54,7 +55,10 @@ pub struct LaneId {
 pub enum LaneError {
     /// The connection broke, or never came to be.
     #[error("connection lost: {0}")]
-    Broken(#[from] io::Error),
+    Broken(io::Error),
+    /// The two ends do not get on over TLS, or only one of them speaks it.
+    #[error("{0}")]
+    Tls(#[from] TlsFault),
     /// The peer does not speak as agreed.
     #[error("{0}")]
     Malformed(#[from] DecodeError),
@@ -64,6 +68,12 @@ pub enum LaneError {
     /// The daemon could not prove that it holds the cluster key.
     #[error("the daemon does not hold this cluster's key; is the key file the same on every node?")]
     Impostor,
+}
+
+impl From<io::Error> for LaneError {
+    fn from(error: io::Error) -> Self {
+        TlsFault::of(&error).map_or(Self::Broken(error), Self::Tls)
+    }
 }
 
 /// A request on its way out.
@@ -131,6 +141,9 @@ impl<S: Stream> Lane<S> {
             unheard: Vec::new(),
         };
         ready(runtime, &lane.stream, Interest::Writable).await;
+        while let Some(interest) = lane.stream.handshake()? {
+            ready(runtime, &lane.stream, interest).await;
+        }
         lane.welcome = lane.ask(runtime, hello).await?;
         Ok(lane)
     }
@@ -330,7 +343,7 @@ impl<S: Stream> Lane<S> {
         runtime: &R,
         outgoing: &Outgoing<'_>,
     ) -> Result<(), LaneError> {
-        let protect = outgoing.data_checksum && !self.stream.is_local();
+        let protect = outgoing.data_checksum && !self.stream.is_protected();
         let shared_data = self.put_on_tray(outgoing.data, outgoing.lent.is_some());
         let header = Header { shared_data, ..finished(outgoing, self.tag, protect) }.encode();
         let data = if shared_data { &[] } else { outgoing.data };
@@ -414,7 +427,13 @@ impl<S: Stream> Lane<S> {
         let head_bytes = if into.is_empty() { HEAD_BYTES } else { HEADER_BYTES + reply_body_bytes };
         let mut got = 0;
         while got < HEADER_BYTES {
-            got += self.fill(runtime, &mut head[got..head_bytes], into).await?;
+            match self.fill(runtime, &mut head[got..head_bytes], into).await {
+                Ok(bytes) => got += bytes,
+                Err(LaneError::Broken(_)) if tls::is_alert(&head[..got]) => {
+                    return Err(TlsFault::Unwanted.into());
+                }
+                Err(error) => return Err(error),
+            }
         }
         let header = Header::decode(head[..HEADER_BYTES].try_into().expect("64 bytes"))?;
         if into.is_empty() {

@@ -37,6 +37,7 @@ pub mod shared_buffers;
 pub mod signals;
 pub mod socket;
 pub mod stream;
+pub mod tls;
 pub mod tray;
 pub mod window;
 pub mod words;

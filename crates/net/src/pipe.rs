@@ -217,7 +217,7 @@ impl<S: Stream> Place<S> {
             .filter(|shown| state.shown.insert(shown.number, shown.version) != Some(shown.version));
         let body = make(news.map(|shown| shown.token.clone()));
         let outgoing = Outgoing { header, body: &body, data, data_checksum, lent: None };
-        let protect = data_checksum && !state.stream.is_local();
+        let protect = data_checksum && !state.stream.is_protected();
         let header = crate::lane::finished(&outgoing, self.tag, protect);
         if state.sent == state.out.len() {
             state.out.clear();

@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::attendance::Attendance;
 use crate::endpoint::Endpoint;
 use crate::stream::Stream;
+use crate::tls::Connector;
 
 /// Nanoseconds of a clock that never steps, from an arbitrary start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Ord, PartialOrd)]
@@ -47,8 +48,9 @@ pub trait Runtime: Send + Sync + 'static {
     /// Its connections.
     type Stream: Stream;
 
-    /// Begins to connect. The stream is usable once writable; its first send tells of a failure.
-    fn connect(&self, endpoint: &Endpoint) -> io::Result<Self::Stream>;
+    /// Begins to connect, with TLS where there is a network and what that takes. The stream is usable once writable and
+    /// [`Stream::handshake`] is done; the first call that says so tells of a failure.
+    fn connect(&self, endpoint: &Endpoint, tls: Option<&Connector>) -> io::Result<Self::Stream>;
 
     /// Whether `stream` may be ready since the last wait; if not, arranges for the current task to be
     /// polled again when it is. May say ready too often, never too rarely.

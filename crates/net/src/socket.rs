@@ -1,4 +1,4 @@
-//! Real sockets: TCP and AF_UNIX, never blocking.
+//! Real sockets: TCP, with TLS or without, and AF_UNIX, never blocking.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,7 +14,9 @@ use rustix::net::{
 };
 
 use crate::endpoint::Endpoint;
+use crate::runtime::Interest;
 use crate::stream::Stream;
+use crate::tls::{Connector, Session};
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub struct Socket {
     expected_bytes: usize,
     /// Receives wait a little ([`Socket::receive_waiting`]).
     waits: bool,
+    /// What encrypts, on TCP in mode `tls`.
+    tls: Option<Box<Session>>,
 }
 
 impl Socket {
@@ -47,6 +51,25 @@ impl Socket {
                 Err(last)
             }
         }
+    }
+
+    /// The like, with TLS over TCP where there is what that takes. Sockets of this node need none.
+    pub fn connect_with(endpoint: &Endpoint, tls: Option<&Connector>) -> io::Result<Self> {
+        let session = match (endpoint, tls) {
+            (Endpoint::Tcp { host, .. }, Some(tls)) => Some(Box::new(tls.begin(host)?)),
+            _ => None,
+        };
+        Ok(Self { tls: session, ..Self::connect(endpoint)? })
+    }
+
+    /// Encrypts all that goes over it, from its first byte.
+    pub(crate) fn secure(&mut self, session: Session) {
+        self.tls = Some(Box::new(session));
+    }
+
+    /// Whether what arrives are records, which say nothing of how long a message is.
+    pub(crate) fn has_records(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Begins to connect to one TCP address.
@@ -90,11 +113,11 @@ impl Socket {
     }
 
     fn tcp(fd: OwnedFd, peer: IpAddr) -> Self {
-        Self { fd, is_tcp: true, is_local: is_loopback(peer), expected_bytes: 1, waits: false }
+        Self { is_tcp: true, is_local: is_loopback(peer), ..Self::unix(fd) }
     }
 
     fn unix(fd: OwnedFd) -> Self {
-        Self { fd, is_tcp: false, is_local: true, expected_bytes: 1, waits: false }
+        Self { fd, is_tcp: false, is_local: true, expected_bytes: 1, waits: false, tls: None }
     }
 
     /// Receives like [`Stream::receive`], but waits for the first bytes, or until the pieces are `full`,
@@ -156,7 +179,21 @@ impl AsFd for Socket {
 }
 
 impl Stream for Socket {
+    fn handshake(&mut self) -> io::Result<Option<Interest>> {
+        match &mut self.tls {
+            Some(tls) => tls.handshake(self.fd.as_fd()),
+            None => Ok(None),
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_more())
+    }
+
     fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        if let Some(tls) = &mut self.tls {
+            return tls.send(self.fd.as_fd(), pieces);
+        }
         const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
         let sent = match pieces {
             [piece] => rustix::net::send(&self.fd, piece, FLAGS),
@@ -170,6 +207,9 @@ impl Stream for Socket {
     }
 
     fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        if let Some(tls) = &mut self.tls {
+            return tls.receive(self.fd.as_fd(), pieces);
+        }
         self.receive_with(pieces, RecvFlags::DONTWAIT)
     }
 
@@ -192,6 +232,9 @@ impl Stream for Socket {
         pieces: &mut [IoSliceMut<'_>],
         files: &mut Vec<OwnedFd>,
     ) -> io::Result<usize> {
+        if self.is_tcp {
+            return self.receive(pieces);
+        }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
@@ -208,10 +251,10 @@ impl Stream for Socket {
         !self.is_tcp
     }
 
-    /// On TCP only: AF_UNIX wakes up for every message whatever it is told.
+    /// On TCP only: AF_UNIX wakes up for every message whatever it is told. Records have other lengths than messages.
     fn expect(&mut self, bytes: usize) {
         let bytes = bytes.clamp(1, EXPECTED_BYTES_MAX);
-        if self.is_tcp && bytes != self.expected_bytes {
+        if self.is_tcp && self.tls.is_none() && bytes != self.expected_bytes {
             // Not readable below so many bytes, unless memory is short or the stream has ended. A hint that is not taken
             // costs time and nothing else.
             let _ = set_number(&self.fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes as libc::c_int);
@@ -219,8 +262,8 @@ impl Stream for Socket {
         }
     }
 
-    fn is_local(&self) -> bool {
-        self.is_local
+    fn is_protected(&self) -> bool {
+        self.is_local || self.tls.is_some()
     }
 
     fn shutdown(&mut self) {

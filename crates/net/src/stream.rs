@@ -3,16 +3,30 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+use crate::runtime::Interest;
+
 /// One end of a connection: ordered, reliable bytes.
 ///
 /// `WouldBlock` means "nothing now, wait until the stream is ready"; any other error, and a receive of
 /// zero bytes into a non-empty buffer, mean the connection is over.
 pub trait Stream: Send {
-    /// Takes bytes from the pieces, in order; returns how many it took.
+    /// Goes on with what must be agreed on before anything is sent, and says what that waits for; nothing when it is
+    /// done. A stream that was never asked may do so by itself when it is received from.
+    fn handshake(&mut self) -> io::Result<Option<Interest>> {
+        Ok(None)
+    }
+
+    /// Takes bytes from the pieces, in order; returns how many it took. After `WouldBlock` the same bytes are offered
+    /// again, and perhaps more behind them, for the stream may have begun with them.
     fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 
     /// Fills the pieces, in order; returns how many bytes it gave.
     fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
+
+    /// Whether a receive would give something that has arrived already, of which no poll can tell.
+    fn has_more(&self) -> bool {
+        false
+    }
 
     /// Takes bytes as [`Stream::send`] does, and descriptors with the first of them, all or none.
     fn send_files(
@@ -41,8 +55,8 @@ pub trait Stream: Send {
     /// arrives can still be received; 1 takes the hint back.
     fn expect(&mut self, _bytes: usize) {}
 
-    /// Whether both ends are on this node, so that bytes cannot change on their way.
-    fn is_local(&self) -> bool {
+    /// Whether bytes cannot change on their way unnoticed: both ends are on this node, or TLS watches over them.
+    fn is_protected(&self) -> bool {
         false
     }
 

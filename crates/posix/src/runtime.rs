@@ -12,6 +12,7 @@ use pvfs_net::blocking::{Blocking, Patient};
 use pvfs_net::endpoint::Endpoint;
 use pvfs_net::queue::{Polled, is_driving};
 use pvfs_net::runtime::{Instant, Interest, KeptFile, Runtime};
+use pvfs_net::tls::Connector;
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, getrlimit};
 
@@ -41,8 +42,8 @@ impl Noted {
 impl Runtime for Apart {
     type Stream = Patient;
 
-    fn connect(&self, endpoint: &Endpoint) -> io::Result<Patient> {
-        let socket = Blocking.connect(endpoint)?.raised(lowest());
+    fn connect(&self, endpoint: &Endpoint, tls: Option<&Connector>) -> io::Result<Patient> {
+        let socket = Blocking.connect(endpoint, tls)?.raised(lowest());
         let noted = Noted::of(&socket);
         Ok(socket.noted(noted))
     }

@@ -242,7 +242,7 @@ pub fn exit_of(error: &Error) -> Exit {
         Error::Setup(_) => Exit::Usage,
         Error::NoSession(_) => Exit::Denied,
         Error::Call(CallError::Timeout { .. } | CallError::Unreachable { .. }) => Exit::Unreachable,
-        Error::Call(CallError::Refused { .. }) => Exit::Denied,
+        Error::Call(CallError::Refused { .. } | CallError::Untrusted { .. }) => Exit::Denied,
         Error::Call(CallError::Status(Errno::EACCES | Errno::EPERM)) => Exit::Denied,
         Error::Call(CallError::Status(_)) => Exit::Failed,
     }

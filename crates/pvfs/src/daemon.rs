@@ -17,11 +17,12 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use pvfs_config::{Cluster, Endpoint, Reload};
+use pvfs_config::{Cluster, Endpoint, Reload, SecurityMode};
 use pvfs_net::buffer::Pool;
 use pvfs_net::gate::{Doorman, Limits, Rules, Security};
 use pvfs_net::reactor::{Daemon, Stopped};
 use pvfs_net::service::Service;
+use pvfs_net::tls::{Acceptor, TlsSetupError};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -117,7 +118,7 @@ pub fn run(role: &dyn Role, process: Process<'_>, context: &Context) -> Result<(
     let network = Network::new(daemon.clone(), doorman.clone(), process.denied);
     role.join_network(network);
     let _ = sd_notify::notify(&[NotifyState::Ready]);
-    serve(role, process.cluster, &doorman, &events, context);
+    serve(role, process.cluster, process.listen, &doorman, &events, context);
     let _ = sd_notify::notify(&[NotifyState::Stopping]);
     finish(role, &daemon, events)
 }
@@ -125,6 +126,7 @@ pub fn run(role: &dyn Role, process: Process<'_>, context: &Context) -> Result<(
 fn serve(
     role: &dyn Role,
     mut cluster: Cluster,
+    listen: &[Endpoint],
     doorman: &Doorman,
     events: &Receiver<Event>,
     context: &Context,
@@ -132,7 +134,7 @@ fn serve(
     loop {
         match events.recv_timeout(LOOK_INTERVAL) {
             Ok(Event::Stop) | Err(RecvTimeoutError::Disconnected) => return,
-            Ok(Event::Reload) => cluster = reload(role, cluster, doorman, context),
+            Ok(Event::Reload) => cluster = reload(role, cluster, listen, doorman, context),
             Err(RecvTimeoutError::Timeout) => {}
         }
         if role.stop_wanted() {
@@ -169,7 +171,13 @@ fn finish(role: &dyn Role, daemon: &Daemon, events: Receiver<Event>) -> Result<(
     }
 }
 
-fn reload(role: &dyn Role, cluster: Cluster, doorman: &Doorman, context: &Context) -> Cluster {
+fn reload(
+    role: &dyn Role,
+    cluster: Cluster,
+    listen: &[Endpoint],
+    doorman: &Doorman,
+    context: &Context,
+) -> Cluster {
     let fresh = match Cluster::load(&cluster.path) {
         Ok(fresh) => fresh,
         Err(error) => {
@@ -182,7 +190,7 @@ fn reload(role: &dyn Role, cluster: Cluster, doorman: &Doorman, context: &Contex
         tracing::info!("{change}");
     }
     let taken = comparison.apply(&cluster, &fresh);
-    match security(&taken) {
+    match security(&taken, listen) {
         Ok(security) => doorman.reload(security, taken.security.networks.clone()),
         Err(failure) => context.warn(&failure),
     }
@@ -199,7 +207,7 @@ fn doorman(process: &Process<'_>) -> Result<Doorman, Failure> {
         name: process.name.to_owned(),
         boot: process.boot,
         fsid: cluster.filesystem().id,
-        security: security(cluster)?,
+        security: security(cluster, process.listen)?,
         networks: cluster.security.networks.clone(),
         root_squash: cluster.security.root_squash,
         limits: Limits::default(),
@@ -207,12 +215,30 @@ fn doorman(process: &Process<'_>) -> Result<Doorman, Failure> {
     }))
 }
 
-fn security(cluster: &Cluster) -> Result<Security, Failure> {
-    if cluster.security.mode == pvfs_config::SecurityMode::None {
-        return Ok(Security::None);
+fn security(cluster: &Cluster, listen: &[Endpoint]) -> Result<Security, Failure> {
+    let usage = |error: &dyn std::error::Error| Failure::new(Exit::Usage, error.to_string());
+    let ring = || pvfs_client::credentials::key_ring(cluster).map_err(|error| usage(&error));
+    match cluster.security.mode {
+        SecurityMode::None => Ok(Security::None),
+        SecurityMode::Psk => Ok(Security::Psk(ring()?)),
+        SecurityMode::Tls => {
+            let acceptor = acceptor(&cluster.security, listen).map_err(|error| usage(&error))?;
+            Ok(Security::Tls(ring()?, acceptor))
+        }
     }
-    let ring = pvfs_client::credentials::key_ring(cluster);
-    ring.map(Security::Psk).map_err(|error| Failure::new(Exit::Usage, error.to_string()))
+}
+
+/// What a daemon speaks TLS with, looked at for what clients would find wrong.
+fn acceptor(
+    security: &pvfs_config::Security,
+    listen: &[Endpoint],
+) -> Result<Acceptor, TlsSetupError> {
+    let certificates = security.read_node_certificates()?;
+    let hosts = listen.iter().filter_map(|endpoint| match endpoint {
+        Endpoint::Tcp { host, .. } => Some(host.as_str()),
+        Endpoint::Unix { .. } => None,
+    });
+    Acceptor::new(&certificates, hosts)
 }
 
 fn listen_to_signals() -> Result<Receiver<Event>, Failure> {

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod authority;
 pub mod bench;
 pub mod binary;
 pub mod cli;

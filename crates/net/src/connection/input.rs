@@ -76,6 +76,10 @@ impl Input {
         files: &mut Vec<OwnedFd>,
     ) -> io::Result<Received> {
         let limit = self.make_room(pool);
+        if self.end == limit {
+            // Of messages that were not taken yet. What an empty receive gives looks like the end.
+            return Ok(Received::Nothing);
+        }
         let buffer = self.buffer.as_mut().expect("room was made");
         let buffer = Arc::get_mut(buffer).expect("kept buffers are given up after their round");
         let room = IoSliceMut::new(&mut buffer[self.end..limit]);
@@ -115,6 +119,11 @@ impl Input {
     /// Whether a message has begun and not ended.
     pub fn is_halfway(&self) -> bool {
         self.start < self.end
+    }
+
+    /// What has arrived of the messages that were not taken.
+    pub fn unread(&self) -> &[u8] {
+        &self.bytes()[self.start..self.end]
     }
 
     /// The header of the next message, once all of it has arrived; the rest may not have.
@@ -340,6 +349,17 @@ mod tests {
             let (tags, _) = parse(&bytes, pieces);
             assert_eq!(tags, (1..30).collect::<Vec<u64>>(), "seed {seed}");
         }
+    }
+
+    /// A service may take fewer of them at once than a buffer holds.
+    #[test]
+    fn a_buffer_full_of_messages_is_not_the_end() {
+        let bytes: Vec<u8> = (1..30).flat_map(|tag| frame(tag, 5_000, 0)).collect();
+        let mut stream = Pieces([bytes].into());
+        let (mut input, pool) = (Input::default(), Pool::new());
+        let mut receive = || input.receive(&mut stream, &pool, &mut Vec::new()).unwrap();
+        assert_eq!(receive(), Received::Bytes(SMALL_BYTES));
+        assert_eq!(receive(), Received::Nothing);
     }
 
     /// In the steady state each large message is received into the start of a buffer of its size.

@@ -15,12 +15,15 @@ use super::denials::Denials;
 use super::lanes::Lanes;
 use super::lockout::Lockouts;
 use super::{Now, Origin};
+use crate::tls::Acceptor;
 
 /// How clients prove who they are.
 #[derive(Clone)]
 pub enum Security {
     /// By a secret derived from the cluster key.
     Psk(KeyRing),
+    /// The same, inside TLS on all that is not of this node.
+    Tls(KeyRing, Acceptor),
     /// Not at all: the key is all zero. For tests on one machine.
     None,
 }
@@ -100,6 +103,7 @@ pub struct Doorman {
     map_version: AtomicU32,
     down: AtomicBool,
     keys: RwLock<KeyRing>,
+    tls: RwLock<Option<Acceptor>>,
     networks: RwLock<Vec<IpNet>>,
     lockouts: Mutex<Lockouts>,
     lanes: Mutex<Lanes>,
@@ -116,6 +120,7 @@ struct Seats {
 impl Doorman {
     /// A doorman with these rules.
     pub fn new(rules: Rules) -> Self {
+        let (ring, tls) = rules.security.into_parts();
         Self {
             name: rules.name,
             boot: rules.boot,
@@ -126,7 +131,8 @@ impl Doorman {
             nonces: AtomicU64::new(0),
             map_version: AtomicU32::new(0),
             down: AtomicBool::new(false),
-            keys: RwLock::new(rules.security.into_ring()),
+            keys: RwLock::new(ring),
+            tls: RwLock::new(tls),
             networks: RwLock::new(rules.networks),
             lockouts: Mutex::new(Lockouts::default()),
             lanes: Mutex::new(Lanes::default()),
@@ -155,9 +161,16 @@ impl Doorman {
         self.keys.read().expect("no code panics holding it").clone()
     }
 
-    /// Rolls the keys, and changes who may connect, for handshakes from now on.
+    /// What speaks TLS with who connects over a network, where that is asked for.
+    pub fn tls(&self) -> Option<Acceptor> {
+        self.tls.read().expect("no code panics holding it").clone()
+    }
+
+    /// Rolls the keys and certificates, and changes who may connect, for handshakes from now on.
     pub fn reload(&self, security: Security, networks: Vec<IpNet>) {
-        *self.keys.write().expect("no code panics holding it") = security.into_ring();
+        let (ring, tls) = security.into_parts();
+        *self.keys.write().expect("no code panics holding it") = ring;
+        *self.tls.write().expect("no code panics holding it") = tls;
         *self.networks.write().expect("no code panics holding it") = networks;
     }
 
@@ -272,10 +285,11 @@ impl Doorman {
 }
 
 impl Security {
-    fn into_ring(self) -> KeyRing {
+    fn into_parts(self) -> (KeyRing, Option<Acceptor>) {
         match self {
-            Self::Psk(ring) => ring,
-            Self::None => KeyRing::new(&[[0; 32]]),
+            Self::Psk(ring) => (ring, None),
+            Self::Tls(ring, acceptor) => (ring, Some(acceptor)),
+            Self::None => (KeyRing::new(&[[0; 32]]), None),
         }
     }
 }

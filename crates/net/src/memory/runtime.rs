@@ -11,6 +11,7 @@ use super::{MemoryDaemon, MemoryNetwork, MemoryStream};
 use crate::attendance::Attendance;
 use crate::endpoint::Endpoint;
 use crate::runtime::{Instant, Interest, Runtime};
+use crate::tls::Connector;
 
 /// The world of a process on one host. An endpoint `tcp://NAME:port` is the host of that name.
 #[derive(Clone)]
@@ -74,7 +75,8 @@ fn settle<F: Future>(daemons: &mut [MemoryDaemon], mut future: Pin<&mut F>) -> O
 impl Runtime for MemoryRuntime {
     type Stream = MemoryStream;
 
-    fn connect(&self, endpoint: &Endpoint) -> io::Result<MemoryStream> {
+    /// Without TLS: nobody listens in memory.
+    fn connect(&self, endpoint: &Endpoint, _: Option<&Connector>) -> io::Result<MemoryStream> {
         match endpoint {
             Endpoint::Tcp { host, .. } => Ok(self.network.connect(&self.host, host)),
             Endpoint::Unix { .. } => Err(io::ErrorKind::ConnectionRefused.into()),

@@ -305,7 +305,7 @@ async fn connect(
     };
     let deadline = runtime.now().after(Duration::from_secs(10));
     let opening = pin!(async {
-        let stream = runtime.connect(&Endpoint::tcp("io0", 7000))?;
+        let stream = runtime.connect(&Endpoint::tcp("io0", 7000), None)?;
         let mut lane = Lane::open(runtime, stream, &hello).await?;
         let session = lane.introduce(runtime, 1, credential).await?;
         Ok((lane, session))

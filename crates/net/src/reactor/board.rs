@@ -20,6 +20,7 @@ use crate::gate::lanes::LaneKey;
 use crate::gate::{Doorman, Fault, Gate, Now, Origin, changes_something};
 use crate::service::{ConnectionId, Departure, Desk, Response, Service};
 use crate::stream::Stream;
+use crate::tls::TlsFault;
 
 /// What the reactors of a daemon have in common.
 pub struct House<S> {
@@ -89,7 +90,7 @@ impl<S: Stream + 'static> Board<S> {
         self.serial = self.serial.wrapping_add(1);
         let id = identify(self.index, place, self.serial);
         let gate = Gate::new(self.house.doorman.clone(), id, origin, now);
-        let data_checksum = !stream.is_local();
+        let data_checksum = !stream.is_protected();
         let connection = Connection::new(stream, gate, id, data_checksum, now);
         self.seats[place as usize] = Some(Box::new(connection));
         self.house.figures.connections.add(1);
@@ -136,9 +137,16 @@ impl<S: Stream + 'static> Board<S> {
                 house.figures.received_bytes.add(bytes as u64);
                 self.ready.push(id);
             }
-            Ok(Received::Nothing) => {}
+            Ok(Received::Nothing) => {
+                if connection.wants_to_send() {
+                    self.dirty.push(id);
+                }
+            }
             Ok(Received::End) => self.end(id, Departure::Closed, now),
-            Err(_) => self.end(id, Departure::Broken, now),
+            Err(error) => match TlsFault::of(&error) {
+                Some(fault) => self.punish(id, fault.into()),
+                None => self.end(id, Departure::Broken, now),
+            },
         }
         true
     }
@@ -327,7 +335,8 @@ impl<S: Stream + 'static> Board<S> {
     fn punish(&mut self, id: ConnectionId, fault: Fault) {
         let figures = &self.house.figures;
         match fault {
-            Fault::Malformed(_) => figures.malformed_count.add(1),
+            Fault::Malformed(_) | Fault::Tls(TlsFault::Malformed) => figures.malformed_count.add(1),
+            Fault::Tls(_) => figures.untrusted_count.add(1),
             Fault::Overdrawn | Fault::OutOfTurn => figures.unruly_count.add(1),
             Fault::TooSlow | Fault::Stalled => figures.stalled_count.add(1),
         }

@@ -34,6 +34,8 @@ figures! {
     sent_bytes,
     /// Connections closed for bytes that mean nothing.
     malformed_count,
+    /// Connections closed because the two ends do not get on over TLS.
+    untrusted_count,
     /// Connections closed for more outstanding than agreed, or a message out of turn.
     unruly_count,
     /// Connections closed for making no progress.

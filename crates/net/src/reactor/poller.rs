@@ -32,6 +32,8 @@ pub struct Reactor {
     resting_until: Option<Instant>,
     /// Readable connections for which there was no memory.
     starved: Vec<ConnectionId>,
+    /// Connections that may be received from, and whose streams hold something that epoll knows nothing of.
+    holding: Vec<ConnectionId>,
     estops_seen: usize,
     ticked_at: Instant,
     swept_at: Instant,
@@ -64,6 +66,7 @@ impl Reactor {
             listeners: Some(listeners),
             resting_until: None,
             starved: Vec::new(),
+            holding: Vec::new(),
             estops_seen: 0,
             ticked_at: now.instant,
             swept_at: now.instant,
@@ -93,7 +96,7 @@ impl Reactor {
     }
 
     fn wait(&mut self, has_more: bool, events: &mut Vec<epoll::Event>) {
-        let may_sleep = !has_more && self.mailbox.fall_asleep();
+        let may_sleep = !has_more && self.holding.is_empty() && self.mailbox.fall_asleep();
         let timeout = if may_sleep { self.timeout() } else { Some(NO_TIME) };
         events.clear();
         let events = rustix::buffer::spare_capacity(events);
@@ -121,6 +124,9 @@ impl Reactor {
         for id in std::mem::take(&mut self.starved) {
             self.receive(id, now);
             self.board.touch(id);
+        }
+        for id in std::mem::take(&mut self.holding) {
+            self.receive(id, now);
         }
         for event in events {
             match event.data.u64() {
@@ -159,10 +165,13 @@ impl Reactor {
 
     fn run_board(&mut self, now: Now) -> bool {
         let reads = self.phase() == PHASE_SERVE;
-        let (poll, starved) = (&mut self.poll, &self.starved);
+        let (poll, starved, holding) = (&mut self.poll, &self.starved, &mut self.holding);
         self.board.run(now, |connection| {
             let may_receive = reads && !starved.contains(&connection.id());
             poll.set_interest(connection, may_receive);
+            if connection.stream().has_more() && may_receive && connection.wants_to_receive() {
+                holding.push(connection.id());
+            }
         })
     }
 
@@ -187,6 +196,16 @@ impl Reactor {
             return socket.shutdown();
         }
         house.figures.accepted_count.add(1);
+        if let (Some(tls), Origin::Ip(_)) = (house.doorman.tls(), origin) {
+            match tls.begin() {
+                Ok(session) => socket.secure(session),
+                Err(error) => {
+                    tracing::error!(%origin, %error, "TLS cannot begin");
+                    house.doorman.unseat(origin);
+                    return socket.shutdown();
+                }
+            }
+        }
         let loads = &self.shared.loads;
         let own = usize::from(self.index);
         let least = |index: &usize| (loads[*index].load(Ordering::Relaxed), *index != own);

@@ -144,6 +144,7 @@ impl Echo {
 pub struct Fixture {
     pub echo: Arc<Echo>,
     pub daemon: Daemon,
+    pub doorman: Arc<Doorman>,
     pub tcp: Endpoint,
     pub unix: Endpoint,
     _directory: tempfile::TempDir,
@@ -187,10 +188,10 @@ impl Fixture {
         let echo = Arc::new(Echo::default());
         let doorman = Arc::new(Doorman::new(rules));
         let pool = echo.pool.clone();
-        let daemon = Daemon::start(echo.clone(), doorman, &endpoints, 2, pool).unwrap();
+        let daemon = Daemon::start(echo.clone(), doorman.clone(), &endpoints, 2, pool).unwrap();
         let [tcp, unix] = daemon.endpoints() else { panic!("two endpoints were bound") };
         let (tcp, unix) = (tcp.clone(), unix.clone());
-        Self { echo, daemon, tcp, unix, _directory: directory }
+        Self { echo, daemon, doorman, tcp, unix, _directory: directory }
     }
 
     pub fn both(&self) -> [Endpoint; 2] {

@@ -1,7 +1,10 @@
 //! The daemon's network against clients that are honest, careless, slow and hostile, on loopback.
 
+#[path = "../authority/mod.rs"]
+mod authority;
 mod client;
 mod echo;
+mod tls;
 mod trays;
 
 use std::io::Write;

@@ -27,7 +27,7 @@ struct Introduced {
 impl Introduced {
     fn new(endpoint: &Endpoint, client: u64) -> Self {
         block_on(async {
-            let stream = Blocking.connect(endpoint).unwrap();
+            let stream = Blocking.connect(endpoint, None).unwrap();
             let mut lane = Lane::open(&Blocking, stream, &hello(client, 1)).await.unwrap();
             let session = lane.introduce(&Blocking, 1, &credential()).await.unwrap();
             Self { lane, session }

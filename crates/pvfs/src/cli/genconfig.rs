@@ -1,5 +1,6 @@
 //! `pvfs genconfig`: a cluster file from host lists; as `mkmgrconf` as well.
 
+use crate::authority::{Made, certify};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 use pvfs_config::{ByteSize, Cluster, ClusterKey, IpNet, KeyError, Recipe, SecurityMode};
@@ -13,7 +14,9 @@ use std::path::{Path, PathBuf, absolute};
 /// The file names the manager and the iods, in the order of their ids, with every other key at its
 /// default and explained. With -o it is written to a file, and a new cluster key beside it;
 /// without, it is printed, and no key is made. Copy both to every node: the file readable by all,
-/// the key by the daemons alone.
+/// the key by the daemons alone. With --mode tls, a CA, a certificate for the nodes and one for
+/// users are made as well: copy all of them but the CA's key, node.key readable by the daemons
+/// alone, and keep the CA's key elsewhere.
 ///
 /// Host lists are names with commas between them; node{1-8,10} stands for node1 to node8 and
 /// node10, node{01-16} keeps the zeros. Quote them: braces mean something to the shell.
@@ -54,8 +57,8 @@ pub struct Args {
     /// Strip size of new files [default: 64K]
     #[arg(short, long, value_name = "SIZE", help_heading = "File system")]
     pub ssize: Option<ByteSize>,
-    /// How connections are proven: psk (by the cluster key) or none (tests on one machine)
-    #[arg(long, default_value_t = SecurityMode::Psk, help_heading = "Security")]
+    /// How connections are proven: psk (by the cluster key), tls (inside of TLS, too) or none (tests on one machine)
+    #[arg(long, visible_alias = "security", default_value_t = SecurityMode::Psk, help_heading = "Security")]
     pub mode: SecurityMode,
     /// Networks clients may connect from, such as 10.0.0.0/8 [default: all]
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', help_heading = "Security")]
@@ -63,10 +66,10 @@ pub struct Args {
     /// The cluster key, relative to the file
     #[arg(long, value_name = "FILE", default_value = "cluster.key", help_heading = "Security")]
     pub key_file: PathBuf,
-    /// Write to this file, and a new key beside it, instead of printing
+    /// Write to this file, and a new key beside it (for tls, certificates too), instead of printing
     #[arg(short, long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Replace the file if it is there; a key that is there is always kept
+    /// Replace the file if it is there; keys and certificates that are there are always kept
     #[arg(short, long, requires = "output")]
     pub force: bool,
 }
@@ -75,6 +78,8 @@ const EXAMPLES: &str = "\
 Examples:
   A manager and nine iods, with the key, ready to copy to all nodes:
     pvfs genconfig --manager node0 --iods 'node{1-8,10}' -o cluster.toml
+  The same, with TLS on the network:
+    pvfs genconfig --mode tls --manager node0 --iods 'node{1-8,10}' -o cluster.toml
   Two iods on each of four hosts, Unix sockets too, clients from one network:
     pvfs genconfig --manager n1 --iods 'n{1-4}' --iods-per-host 2 --sockets /run/pvfs \\
       --networks 10.1.0.0/16 -o /etc/pvfs/cluster.toml
@@ -132,13 +137,18 @@ fn print(cluster: &Cluster, context: &Context) -> Result<(), Failure> {
 fn write(cluster: &Cluster, path: &Path, force: bool, context: &Context) -> Result<(), Failure> {
     write_file(path, &cluster.to_toml(), force)?;
     let key_file =
-        (cluster.security.mode == SecurityMode::Psk).then_some(&cluster.security.key_file);
+        (cluster.security.mode != SecurityMode::None).then_some(&cluster.security.key_file);
     let key_is_new = key_file.map(|path| write_key(path)).transpose()?;
+    let certificates = match cluster.security.mode {
+        SecurityMode::Tls => certify(cluster)?,
+        SecurityMode::Psk | SecurityMode::None => Vec::new(),
+    };
     if context.json() {
         return context.value(&json!({
             "config": path,
             "key_file": key_file,
             "key_is_new": key_is_new,
+            "certificates": certificates,
             "iods": cluster.iods.len(),
             "map_version": cluster.map_version(),
         }));
@@ -148,6 +158,9 @@ fn write(cluster: &Cluster, path: &Path, force: bool, context: &Context) -> Resu
         (Some(key), Some(true)) => context.note(format!("wrote {}", key.display())),
         (Some(key), _) => context.note(format!("kept the key {}", key.display())),
         (None, _) => {}
+    }
+    for Made { path, is_new } in certificates {
+        context.note(format!("{} {}", if is_new { "wrote" } else { "kept" }, path.display()));
     }
     Ok(())
 }
@@ -183,7 +196,9 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;
+    use pvfs_net::tls::{Acceptor, Connector};
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     fn genconfig(flags: &[&str], output: &Path) -> Result<(), Failure> {
         let output = output.to_str().unwrap();
@@ -220,6 +235,89 @@ mod tests {
         genconfig(&["--id", "2", "--force"], &path).unwrap();
         assert_eq!(Cluster::load(&path).unwrap().filesystem().id, 2);
         assert_eq!(fs::read_to_string(directory.path().join("cluster.key")).unwrap(), key);
+    }
+
+    const CERTIFICATES: [(&str, u32); 6] = [
+        ("cluster.ca.pem", 0o644),
+        ("cluster.ca.key", 0o600),
+        ("node.pem", 0o644),
+        ("node.key", 0o600),
+        ("user.pem", 0o644),
+        ("user.key", 0o644),
+    ];
+
+    fn read_all(directory: &Path) -> Vec<Vec<u8>> {
+        CERTIFICATES.map(|(name, _)| fs::read(directory.join(name)).unwrap()).into()
+    }
+
+    #[test]
+    fn the_certificates_it_writes_are_what_daemons_and_clients_take() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cluster.toml");
+        let hosts = ["--security", "tls", "--manager", "fd00::1", "--iods", "n{1-2},10.0.0.1"];
+        genconfig(&hosts, &path).unwrap();
+        for (name, mode) in CERTIFICATES {
+            let made = fs::metadata(directory.path().join(name)).unwrap();
+            assert_eq!(made.permissions().mode() & 0o777 & !mode, 0, "{name} is open to others");
+        }
+        let security = Cluster::load(&path).unwrap().security;
+        let node = security.read_node_certificates().unwrap();
+        for host in ["10.0.0.1", "n1", "n2", "fd00::1", "localhost"] {
+            Acceptor::new(&node, [host]).unwrap_or_else(|error| panic!("{error}"));
+        }
+        let said = Acceptor::new(&node, ["n3"]).unwrap_err().to_string();
+        assert!(said.contains("does not name n3"), "{said}");
+        fs::remove_file(&security.certificate.key).unwrap();
+        let user = security.read_certificates().unwrap();
+        Connector::new(&user).unwrap();
+        let said = Acceptor::new(&user, ["n1"]).unwrap_err().to_string();
+        assert!(said.contains("is one of users, and cannot stand for a daemon"), "{said}");
+        let key = fs::read_to_string(directory.path().join("cluster.ca.key")).unwrap();
+        assert!(key.contains("Keep it off the nodes"));
+    }
+
+    #[test]
+    fn certificates_are_never_replaced_and_new_ones_are_of_the_same_ca() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cluster.toml");
+        genconfig(&["--mode", "tls"], &path).unwrap();
+        let before = read_all(directory.path());
+        genconfig(&["--mode", "tls", "--force"], &path).unwrap();
+        assert_eq!(read_all(directory.path()), before);
+        for name in ["node.pem", "node.key"] {
+            fs::remove_file(directory.path().join(name)).unwrap();
+        }
+        genconfig(&["--mode", "tls", "--force", "--iods", "n1"], &path).unwrap();
+        let after = read_all(directory.path());
+        assert_eq!((&after[..2], &after[4..]), (&before[..2], &before[4..]));
+        let node = Cluster::load(&path).unwrap().security.read_node_certificates().unwrap();
+        Acceptor::new(&node, ["n1"]).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    #[test]
+    fn what_is_there_by_halves_is_not_built_on() {
+        for (missing, sentence) in [
+            (&["cluster.ca.key", "node.pem", "node.key"][..], "so that nothing can be signed"),
+            (&["cluster.ca.pem"], "cluster.ca.key is there, but"),
+            (&["cluster.ca.pem", "cluster.ca.key"], "there are certificates, but not"),
+            (&["node.key"], "node.pem is there, but"),
+            (&["user.pem"], "user.key is there, but"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().join("cluster.toml");
+            genconfig(&["--mode", "tls"], &path).unwrap();
+            missing.iter().for_each(|name| fs::remove_file(directory.path().join(name)).unwrap());
+            let said = genconfig(&["--mode", "tls", "--force"], &path).unwrap_err();
+            assert!(said.sentence().contains(sentence), "{}", said.sentence());
+            assert_eq!(said.exit(), Exit::Usage);
+            assert!(missing.iter().all(|name| !directory.path().join(name).exists()));
+        }
+        // The key of the CA is kept elsewhere, and nothing is to be signed.
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cluster.toml");
+        genconfig(&["--mode", "tls"], &path).unwrap();
+        fs::remove_file(directory.path().join("cluster.ca.key")).unwrap();
+        genconfig(&["--mode", "tls", "--force"], &path).unwrap();
     }
 
     #[test]

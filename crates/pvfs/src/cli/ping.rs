@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pvfs_client::{Options, block_on};
 use pvfs_config::Endpoint;
-use pvfs_net::call::{CallError, Patience, Server};
+use pvfs_net::call::{Patience, Server};
 use pvfs_wire::ops::Ping;
 use serde::Serialize;
 
@@ -88,10 +88,9 @@ fn trip(connected: &Connected, name: &str, endpoint: &Endpoint, args: &Args) -> 
         let start = Instant::now();
         let alone = alone.as_ref().map_err(|failure| (failure.sentence().to_owned(), false))?;
         let call = alone.user.inquire_within(&server, &Ping {}, patience);
-        let refused = |error: &CallError| matches!(error, CallError::Refused { .. });
         block_on(call)
             .map(|_| start.elapsed())
-            .map_err(|error| (error.to_string(), refused(&error)))
+            .map_err(|error| (error.to_string(), error.is_refusal()))
     };
     let mut trip = Trip {
         name: name.into(),

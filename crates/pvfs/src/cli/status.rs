@@ -153,7 +153,7 @@ impl Row {
             Err(error) => Self {
                 name: name.into(),
                 role: String::new(),
-                state: if matches!(error, CallError::Refused { .. }) { "REFUSED" } else { "DOWN" },
+                state: if error.is_refusal() { "REFUSED" } else { "DOWN" },
                 reason: error.event(),
                 version: String::new(),
                 uptime_s: None,

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use pvfs_client::{Options, block_on};
 use pvfs_config::{ByteSize, Cluster};
-use pvfs_net::call::CallError;
 use pvfs_wire::ops::Ping;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -172,7 +171,7 @@ fn wait_for(
             (true, Started::Before) => started = start(local, &connected.cluster, process)?,
             (true, Started::Now(_)) => return Err(not_started(local, process)),
             // Asking again would only end in a lockout.
-            (false, _) if matches!(error, CallError::Refused { .. }) => {
+            (false, _) if error.is_refusal() => {
                 return Err(failure(format!("cannot use {}", process.name), &error.into()));
             }
             (false, _) if Instant::now() > until => return Err(silent(local, process)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pvfs_client::credentials::{Identity, Issuer};
+use pvfs_client::credentials::{Identity, Issuer, connector};
 use pvfs_client::{Blocking, block_on};
 use pvfs_config::Cluster;
 use pvfs_layout::IodId;
@@ -31,7 +31,10 @@ impl RemoteIods {
         let servers = cluster.iods.iter();
         let servers =
             servers.map(|iod| Server::new(iod.name.clone(), iod.listen.clone())).collect();
-        let caller = Caller::new(Blocking, cluster.filesystem().id, "pvfs mgr", false);
+        let tls =
+            connector(cluster).map_err(|error| Failure::new(Exit::Usage, error.to_string()))?;
+        let caller =
+            Caller::new(Blocking, cluster.filesystem().id, "pvfs mgr", false).over_tls(tls);
         Ok(Self { caller, principal, servers })
     }
 

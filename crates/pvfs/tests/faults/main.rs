@@ -12,6 +12,7 @@ mod kills;
 mod networks;
 mod power;
 mod refusals;
+mod secured;
 mod stops;
 mod versions;
 mod writer;

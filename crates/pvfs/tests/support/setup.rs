@@ -8,6 +8,8 @@ use super::{PVFS, TestCluster, next_port, text};
 /// What the cluster is to be like.
 pub struct Setup {
     iods: u32,
+    /// Over TLS, and over nothing else.
+    is_secured: bool,
     settings: Vec<(&'static str, String)>,
 }
 
@@ -15,7 +17,13 @@ impl Setup {
     /// One manager and `iods` iods, with the defaults of `pvfs genconfig`.
     pub fn of(iods: u32) -> Self {
         // The agent's usual place is the machine's, and not a test's.
-        Self { iods, settings: vec![("socket", "\"run/agent.sock\"".into())] }
+        let settings = vec![("socket", "\"run/agent.sock\"".into())];
+        Self { iods, is_secured: false, settings }
+    }
+
+    /// The like in mode `tls`, without Unix sockets, which clients would prefer.
+    pub fn secured(iods: u32) -> Self {
+        Self { is_secured: true, ..Self::of(iods) }
     }
 
     /// Another value of a key of the cluster file, written as in TOML.
@@ -51,7 +59,11 @@ impl Setup {
         command.args(["genconfig", "--manager", "127.0.0.1", "--iods", "127.0.0.1"]);
         command.args(["--iods-per-host", &self.iods.to_string()]);
         command.args(["--port", &port.to_string(), "--iod-port", &(port + 1).to_string()]);
-        command.arg("--store").arg(&root).arg("--sockets").arg(root.join("run"));
+        command.arg("--store").arg(&root);
+        match self.is_secured {
+            true => command.args(["--mode", "tls"]),
+            false => command.arg("--sockets").arg(root.join("run")),
+        };
         let output = command.arg("-o").arg(root.join("cluster.toml")).output().unwrap();
         assert!(output.status.success(), "pvfs genconfig failed: {}", text(&output));
     }
