@@ -19,9 +19,11 @@ use pvfs_net::reactor::Daemon;
 use pvfs_net::runtime::all;
 use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
 use pvfs_net::tls::{Acceptor, Connector, Defect, TlsFault};
-use pvfs_wire::ops::{DaemonState, Hello, Ping, Pong, Read, ReadDone, Write, Written};
+use pvfs_wire::ops::{
+    DaemonState, GetXattr, Hello, Ping, Pong, Read, ReadDone, Target, Write, Written, XattrValue,
+};
 use pvfs_wire::token::{Credential, KeyRing, Session, SessionRights};
-use pvfs_wire::{Errno, Operation, Wire};
+use pvfs_wire::{Errno, Handle, Operation, Wire};
 
 /// Gives bytes that are known, and says of those it gets whether they are.
 struct Known;
@@ -49,6 +51,10 @@ impl Service for Known {
                     data.iter_mut().zip(0..).for_each(|(byte, at)| *byte = known(at));
                     Response::with_data::<Read>(&ReadDone { local_size: 9 }, data)
                 }
+                GetXattr::CODE => {
+                    let value = pvfs_wire::Bytes((0..LONG).map(known).collect());
+                    Response::done::<GetXattr>(&XattrValue { value })
+                }
                 _ => Response::done::<Ping>(&Pong { time_ns: 0, state: DaemonState::Ok, start: 0 }),
             };
             request.ticket.reply(response);
@@ -57,6 +63,9 @@ impl Service for Known {
 
     fn tick(&self) {}
 }
+
+/// A record that is longer than what is received at once when no data are expected.
+const LONG: usize = 3000;
 
 fn known(at: usize) -> u8 {
     (at % 251) as u8
@@ -129,6 +138,20 @@ impl Client {
         assert_eq!(moved.unwrap().reply.local_size, bytes as u64);
     }
 
+    async fn long_record(&self, how: Option<Pipelined>) {
+        let target = Target::object(Handle::root(1, 7));
+        let ask = GetXattr { target, follow: true, name: b"user.long".into() };
+        let (caller, server, principal) = (&self.caller, &self.server, &self.principal);
+        let answer = match how {
+            None => caller.call(server, principal, &ask, PATIENT).await,
+            Some(how) => caller.call_pipelined(server, principal, &ask, how).await,
+        };
+        let value = answer.unwrap().value;
+        assert!(
+            value.0.len() == LONG && value.0.iter().zip(0..).all(|(byte, at)| *byte == known(at))
+        );
+    }
+
     async fn read(&self, bytes: usize, how: Option<Pipelined>) {
         let mut whole = vec![0; bytes];
         let regions = Regions::contiguous(0, bytes as u64).unwrap();
@@ -170,6 +193,23 @@ fn transfers_of_any_length_arrive_alone_and_side_by_side() {
             });
         }
     });
+}
+
+/// The rest of it came in the same record, and poll says nothing of it.
+#[test]
+fn a_reply_that_is_longer_than_expected_is_read_to_its_end() {
+    let authority = Authority::new();
+    let daemon = start(secured(&authority.node(&["127.0.0.1"]), "127.0.0.1"));
+    let client = Client::of(caller(Some(&authority.user())), &daemon);
+    block_on(client.long_record(None));
+    block_on(all((0..8).map(|_| client.long_record(None))));
+    let how = Pipelined { patience: PATIENT, together: Together::new() };
+    let mut queue = Queue::new(&Blocking).unwrap();
+    queue.submit(client.long_record(None));
+    queue.submit(client.long_record(Some(how)));
+    for _ in 0..2 {
+        assert!(queue.wait_any(Some(PATIENT.timeout)).is_some());
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@ use rustls::{ClientConfig, ClientConnection};
 use self::authority::{Authority, Purpose, pem};
 use super::setup::Trust;
 use super::*;
+use crate::socket::Socket;
+use crate::stream::Stream;
 
 #[path = "../../tests/authority/mod.rs"]
 mod authority;
@@ -379,4 +381,49 @@ fn who_does_not_speak_tls_is_understood_when_it_says_so() {
     assert!(is_hello(&hello[..count]));
     rustix::net::send(&peer.wire, &NOT_SPOKEN, SendFlags::NOSIGNAL).unwrap();
     assert_eq!(TlsFault::of(&client.shake().unwrap_err()), Some(TlsFault::Unspoken));
+}
+
+#[test]
+fn why_a_daemon_closed_is_heard_by_who_was_about_to_send() {
+    let (ours, others) = (Authority::new(), Authority::new());
+    let node = ours.node(&["localhost"]);
+    let stranger = Certificates { ca: node.ca.clone(), ..others.user() };
+    let (mut client, mut server) = between(&client_of(&stranger), &server_of(&node));
+    while client.shake().unwrap().is_some() {
+        server.shake().unwrap();
+    }
+    let unknown = Some(TlsFault::Theirs(Defect::UnknownCa));
+    assert_eq!(TlsFault::of(&server.shake().unwrap_err()), unknown);
+    drop(server);
+    let unknown = Some(TlsFault::Ours(Defect::UnknownCa));
+    assert_eq!(TlsFault::of(&client.send(b"hello").unwrap_err()), unknown);
+    assert!(client.session.has_more(), "it is said again to who receives");
+    assert_eq!(TlsFault::of(&client.receive(10).unwrap_err()), unknown);
+}
+
+#[test]
+fn a_part_of_a_record_wakes_who_waits_for_a_whole_message() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut sender = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (stream, address) = listener.accept().unwrap();
+    let mut socket = Socket::accepted(stream.into(), Some(address.ip())).unwrap();
+    let acceptor = server_of(&Authority::new().node(&["localhost"]));
+    socket.secure(acceptor.begin().unwrap());
+    socket.expect(1000);
+    sender.write_all(&[22]).unwrap();
+    let wait = Timespec { tv_sec: 5, tv_nsec: 0 };
+    assert_eq!(poll(&mut [PollFd::new(&socket, PollFlags::IN)], Some(&wait)), Ok(1));
+}
+
+#[test]
+fn nothing_is_read_behind_what_means_nothing() {
+    let (client, mut server) = open();
+    let garbage = [255; 20_000];
+    while rustix::net::send(&client.wire, &garbage, SendFlags::DONTWAIT).is_ok() {}
+    // Nobody is there to hear why.
+    drop(client);
+    assert_eq!(TlsFault::of(&server.receive(10).unwrap_err()), Some(TlsFault::Malformed));
+    assert_eq!(TlsFault::of(&server.receive(10).unwrap_err()), Some(TlsFault::Malformed));
+    let mut rest = [0; 10];
+    assert!(rustix::net::recv(&server.wire, &mut rest, RecvFlags::DONTWAIT).unwrap().1 > 0);
 }

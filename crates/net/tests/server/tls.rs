@@ -135,6 +135,32 @@ fn requests_that_come_in_one_go_are_all_answered() {
     }
 }
 
+/// The daemon is held up until all of them are in its socket, and takes more out of it than it has room for.
+#[test]
+fn requests_that_wait_inside_are_answered_although_nothing_more_comes() {
+    let secured = Secured::new();
+    let mut client = secured.introduced(1);
+    // So that the window is large enough for a burst.
+    for _ in 0..6 {
+        client.send(ECHO, b"", &vec![7; 3 << 20]);
+        client.receive().unwrap();
+    }
+    for _ in 0..20 {
+        let first = client.frame(ECHO, b"first", b"");
+        let burst: Vec<u8> =
+            (0..50).flat_map(|at| client.frame(ECHO, &[at], &[at; 2_000])).collect();
+        {
+            let _held_up = secured.fixture.echo.served.lock().unwrap();
+            client.transport.write_all(&first).unwrap();
+            client.transport.write_all(&burst).unwrap();
+        }
+        assert_eq!(client.receive().unwrap().body, b"first");
+        for at in 0..50 {
+            assert_eq!(client.receive().unwrap().body, [at]);
+        }
+    }
+}
+
 #[test]
 fn a_client_that_reads_a_byte_at_a_time_gets_its_replies_and_others_theirs() {
     let secured = Secured::new();

@@ -79,6 +79,10 @@ fn programs_of_a_library_and_of_ordinary_users_connect_with_the_users_certificat
         .shell_as_nobody("pvfs run sh -c 'cp /pvfs/d/f /pvfs/d/g; ls -l /pvfs/d'")
         .succeeds()
         .prints("g");
+    // Parent and child of a fork, each by connections of its own.
+    let forks = "pvfs run bash -c 'cd /pvfs/d; echo 1 > n; for i in 2 3 4; do (echo $i >> n; cat n > c$i) & done; \
+                 wait; echo 5 >> n; sort n | tr -d \"\\n\"'";
+    cluster.shell_as_nobody(forks).succeeds().prints("12345");
     // Not because it could read the node's.
     let user = cluster.root().join("user.key");
     std::fs::set_permissions(&user, Permissions::from_mode(0o600)).unwrap();
