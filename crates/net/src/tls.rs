@@ -198,11 +198,12 @@ impl Session {
                 }
             }
             Err(error) => {
-                // The other end is told why; if it hears it or not, this is over.
-                let _ = self.flush(wire);
                 let fault = TlsFault::from(&error);
                 let is_garbage = self.is_open && fault == TlsFault::Unspoken;
-                Err(self.give_up(if is_garbage { TlsFault::Malformed } else { fault }))
+                let error = self.give_up(if is_garbage { TlsFault::Malformed } else { fault });
+                // The other end is told why; if it hears it or not, this is over.
+                let _ = self.flush(wire);
+                Err(error)
             }
         }
     }
