@@ -61,6 +61,14 @@ impl Endpoint {
         Self::Unix { path: path.into() }
     }
 
+    /// The host of a TCP address.
+    pub fn host(&self) -> Option<&str> {
+        match self {
+            Self::Tcp { host, .. } => Some(host),
+            Self::Unix { .. } => None,
+        }
+    }
+
     /// Whether only processes of the same node can reach it.
     pub fn is_local(&self) -> bool {
         match self {

@@ -99,12 +99,7 @@ impl ClusterKey {
 
     /// Writes a key file that must not exist yet, with mode 0600 from its first moment.
     pub fn write_new(&self, path: &Path) -> Result<(), KeyError> {
-        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let written = created.and_then(|mut file| {
-            writeln!(file, "{}", self.hex())?;
-            file.sync_all()
-        });
-        written.map_err(|source| match source.kind() {
+        write_new(path, &format!("{}\n", self.hex()), 0o600).map_err(|source| match source.kind() {
             io::ErrorKind::AlreadyExists => KeyError::Exists { path: path.to_owned() },
             _ => KeyError::Unwritable { path: path.to_owned(), source },
         })
@@ -120,6 +115,13 @@ impl fmt::Debug for ClusterKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ClusterKey(..)")
     }
+}
+
+/// Writes a file that must not exist yet, with its permissions from its first moment.
+pub fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
 }
 
 fn parse_hex(text: &[u8]) -> Option<[u8; KEY_BYTES]> {

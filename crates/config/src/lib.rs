@@ -55,7 +55,7 @@ pub use error::ConfigError;
 pub use find::{CONFIG_VARIABLE, find, named};
 pub use hosts::{HOSTS_MAX, HostListError, compact, expand};
 pub use ipnet::IpNet;
-pub use key::{ClusterKey, KeyError};
+pub use key::{ClusterKey, KeyError, write_new};
 pub use recipe::{Recipe, id_of, random_uuid};
 pub use reload::{Change, Effect, Reload};
 pub use uids::{UidRange, UidRangeError};

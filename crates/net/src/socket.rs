@@ -55,8 +55,8 @@ impl Socket {
 
     /// The like, with TLS over TCP where there is what that takes. Sockets of this node need none.
     pub fn connect_with(endpoint: &Endpoint, tls: Option<&Connector>) -> io::Result<Self> {
-        let session = match (endpoint, tls) {
-            (Endpoint::Tcp { host, .. }, Some(tls)) => Some(Box::new(tls.begin(host)?)),
+        let session = match (endpoint.host(), tls) {
+            (Some(host), Some(tls)) => Some(Box::new(tls.begin(host)?)),
             _ => None,
         };
         Ok(Self { tls: session, ..Self::connect(endpoint)? })

@@ -8,13 +8,11 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::fs::OpenOptions;
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pvfs_config::{CertificateFiles, Cluster, Endpoint};
+use pvfs_config::{CertificateFiles, Cluster, Endpoint, write_new};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, date_time_ymd,
@@ -63,8 +61,8 @@ pub fn certify(cluster: &Cluster) -> Result<Vec<Made>, Failure> {
             params.use_authority_key_identifier_extension = true;
             let key = KeyPair::generate().map_err(failed)?;
             let certificate = params.signed_by(&key, &issuer.issuer).map_err(failed)?;
-            write_new(&files.key, &key.serialize_pem(), key_mode)?;
-            write_new(&files.certificate, &certificate.pem(), 0o644)?;
+            write(&files.key, &key.serialize_pem(), key_mode)?;
+            write(&files.certificate, &certificate.pem(), 0o644)?;
         }
         for path in [&files.certificate, &files.key] {
             made.push(Made { path: path.clone(), is_new: !is_there });
@@ -86,8 +84,8 @@ fn found(cluster: &Cluster, ca: &Path, key: &Path) -> Result<Authority, Failure>
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let pair = KeyPair::generate().map_err(failed)?;
     let certificate = params.self_signed(&pair).map_err(failed)?;
-    write_new(key, &format!("{CA_KEY_HEAD}{}", pair.serialize_pem()), 0o600)?;
-    write_new(ca, &certificate.pem(), 0o644)?;
+    write(key, &format!("{CA_KEY_HEAD}{}", pair.serialize_pem()), 0o600)?;
+    write(ca, &certificate.pem(), 0o644)?;
     Ok(Authority { issuer: Issuer::new(params, pair), is_new: true })
 }
 
@@ -120,12 +118,9 @@ fn named(names: Vec<String>, title: &str) -> Result<CertificateParams, Failure> 
 /// By whatever daemons are reached: their hosts, and this one's name for itself.
 fn names(cluster: &Cluster) -> Vec<String> {
     let servers = cluster.managers.iter().chain(&cluster.iods);
-    let hosts = servers.flat_map(|server| &server.listen).filter_map(|endpoint| match endpoint {
-        Endpoint::Tcp { host, .. } => Some(host.clone()),
-        Endpoint::Unix { .. } => None,
-    });
-    let names: BTreeSet<String> = hosts.chain(["localhost".to_owned()]).collect();
-    names.into_iter().collect()
+    let hosts = servers.flat_map(|server| &server.listen).filter_map(Endpoint::host);
+    let names: BTreeSet<&str> = hosts.chain(["localhost"]).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 fn is_there(files: &CertificateFiles) -> Result<bool, Failure> {
@@ -163,14 +158,8 @@ fn failed(error: rcgen::Error) -> Failure {
     Failure::new(Exit::Failed, format!("cannot make a certificate: {error}"))
 }
 
-/// With its permissions from its first moment.
-fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
-    let created = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
-    let written = created.and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(|error| match error.kind() {
+fn write(path: &Path, text: &str, mode: u32) -> Result<(), Failure> {
+    write_new(path, text, mode).map_err(|error| match error.kind() {
         // Somebody else makes them, too.
         ErrorKind::AlreadyExists => {
             Failure::new(Exit::Usage, format!("{} is there already; keep it", path.display()))

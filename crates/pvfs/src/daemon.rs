@@ -234,11 +234,7 @@ fn acceptor(
     listen: &[Endpoint],
 ) -> Result<Acceptor, TlsSetupError> {
     let certificates = security.read_node_certificates()?;
-    let hosts = listen.iter().filter_map(|endpoint| match endpoint {
-        Endpoint::Tcp { host, .. } => Some(host.as_str()),
-        Endpoint::Unix { .. } => None,
-    });
-    Acceptor::new(&certificates, hosts)
+    Acceptor::new(&certificates, listen.iter().filter_map(Endpoint::host))
 }
 
 fn listen_to_signals() -> Result<Receiver<Event>, Failure> {

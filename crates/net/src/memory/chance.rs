@@ -25,6 +25,11 @@ impl Chance {
         low + self.any() % (high.saturating_sub(low) + 1)
     }
 
+    /// Less than `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.any() % bound as u64) as usize
+    }
+
     /// Something that happens so many times in a million.
     pub fn happens(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.any() % 1_000_000 < u64::from(ppm)

@@ -14,6 +14,7 @@ use rustls::{ClientConfig, ClientConnection};
 use self::authority::{Authority, Purpose, pem};
 use super::setup::Trust;
 use super::*;
+use crate::memory::Chance;
 use crate::socket::Socket;
 use crate::stream::Stream;
 
@@ -103,17 +104,6 @@ fn shake_hands(client: &mut End, server: &mut End) -> (Option<TlsFault>, Option<
     last
 }
 
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
-}
-
 fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|at| (at % 251) as u8 ^ (at >> 9) as u8).collect()
 }
@@ -153,7 +143,7 @@ fn exchange(client: &mut End, server: &mut End, bytes: usize, reads: usize, chan
 fn bytes_arrive_in_order_however_they_are_cut_and_both_ways_at_once() {
     for (seed, bytes) in (1..).zip([1, 63, 65, 16_384, 16_385, 300_000, 2_000_000]) {
         let (mut client, mut server) = open();
-        let mut chance = Chance(seed);
+        let mut chance = Chance::new(seed);
         for reads in [1 << 20, 100_000, 5_000] {
             exchange(&mut client, &mut server, bytes, reads, &mut chance);
         }
@@ -163,7 +153,7 @@ fn bytes_arrive_in_order_however_they_are_cut_and_both_ways_at_once() {
 #[test]
 fn a_reader_that_takes_a_byte_at_a_time_gets_all() {
     let (mut client, mut server) = open();
-    exchange(&mut client, &mut server, 50_000, 1, &mut Chance(5));
+    exchange(&mut client, &mut server, 50_000, 1, &mut Chance::new(5));
 }
 
 #[test]
@@ -288,7 +278,7 @@ fn no_bit_is_changed_on_the_way_without_being_noticed() {
         (client_of(&authority.user()), server_of(&authority.node(&["localhost"])));
     let mut noticed = 0;
     for seed in 1..120 {
-        let mut chance = Chance(seed * 0x9e37_79b9);
+        let mut chance = Chance::new(seed);
         let (mut client, near) =
             pair(connector.begin("localhost").unwrap(), acceptor.begin().unwrap());
         let (far, mut server) =
@@ -333,7 +323,7 @@ fn bytes_that_are_no_tls_end_it_and_are_never_believed() {
     let authority = Authority::new();
     let acceptor = server_of(&authority.node(&["localhost"]));
     for seed in 1..200 {
-        let mut chance = Chance(seed * 0x9e37_79b9);
+        let mut chance = Chance::new(seed);
         let (peer, mut server) = pair(
             client_of(&authority.user()).begin("localhost").unwrap(),
             acceptor.begin().unwrap(),

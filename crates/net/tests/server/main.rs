@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use client::{Client, hello};
 use echo::*;
 use pvfs_net::gate::{Limits, Rules};
+use pvfs_net::memory::Chance;
 use pvfs_net::reactor::Stopped;
 use pvfs_net::service::Departure;
 use pvfs_wire::header::Kind;
@@ -375,7 +376,7 @@ fn malformed_bytes_close_the_connection_and_are_counted() {
 fn random_bytes_never_bring_the_daemon_down() {
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
-    let mut chance = Chance(seed | 1);
+    let mut chance = Chance::new(seed);
     let fixture = Fixture::new();
     for round in 0..300u64 {
         let greets = round.is_multiple_of(3);
@@ -471,18 +472,6 @@ fn a_stale_socket_file_is_taken_over_and_a_living_one_is_not() {
     std::fs::write(&path, "no socket").unwrap();
     assert!(Listener::bind(&endpoint).is_err());
     assert!(path.exists());
-}
-
-/// A small generator of chance, xorshift64.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % bound as u64) as usize
-    }
 }
 
 #[test]

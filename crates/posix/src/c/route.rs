@@ -54,14 +54,13 @@ unsafe fn at_path_by_links<T: Answer>(
     real: impl Fn(c_int, *const c_char) -> T,
     ours: impl Fn(&'static Process, At, &[u8]) -> Reach<T>,
 ) -> T {
-    let mut out: Option<CString> = None;
+    let (mut out, mut is_inside): (Option<CString>, _) = (None, failure.is_none());
     // Links may lead out and in and out again.
     for _ in 0..CROSSINGS_MAX {
         let (directory, path) =
             out.as_ref().map_or((directory, path), |out| (AT_FDCWD, out.as_ptr()));
-        // SAFETY: the caller's promise, or a C string of ours.
-        let reach = if failure.is_none() && unsafe { leads_in(directory, path) } {
-            // SAFETY: as above; a path that leads in is not null.
+        let reach = if is_inside {
+            // SAFETY: the caller's promise, or a C string of ours; a path that leads in is not null.
             let given = unsafe { text(path) };
             with(|process| ours(process, at(directory), given))
         } else {
@@ -79,7 +78,11 @@ unsafe fn at_path_by_links<T: Answer>(
         match reach {
             Err(Stop::NotOurs) => return real(directory, path),
             Err(Stop::Outside(path)) => match CString::new(path) {
-                Ok(path) => out = Some(path),
+                Ok(path) => {
+                    // SAFETY: a C string of ours.
+                    is_inside = unsafe { leads_in(AT_FDCWD, path.as_ptr()) };
+                    out = Some(path);
+                }
                 Err(_) => return fail(Errno::ENOENT),
             },
             reach => return finish(reach, |_| fail(Errno::ENOENT)),
