@@ -220,8 +220,8 @@ impl Manager {
             OrderKind::Deny => {}
             OrderKind::Stop => {
                 self.orders.set_mode(Mode::Stopping);
-                // What ended just now is noted, so that the next manager waits for nobody who is gone.
-                self.submit([Work::Clock]);
+                // The next manager is to wait for nobody.
+                self.close_leases();
             }
             OrderKind::Estop => {
                 self.orders.set_mode(Mode::Stopped);

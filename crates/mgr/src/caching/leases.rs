@@ -31,6 +31,8 @@ pub struct Leases<A, P> {
     clients: HashMap<u64, Client<P>>,
     /// Those from before a restart: what they believe, and what was not settled then, nobody knows.
     restarted: BTreeSet<u64>,
+    /// The manager is about to end: nobody is granted anything any more.
+    closing: bool,
     held: Held,
     changes: Changes,
     /// Answers that wait, and what they wait for.
@@ -117,6 +119,8 @@ pub enum Polled<P> {
     Taken,
     /// It begins a lease, which has to be noted before [`Leases::begin`].
     Begins(P),
+    /// It would begin one, but none begin any more.
+    Refused(P),
 }
 
 impl<A, P> Default for Due<A, P> {
@@ -167,6 +171,7 @@ impl<A, P> Leases<A, P> {
             limits,
             clients: HashMap::new(),
             restarted: BTreeSet::new(),
+            closing: false,
             held: Held::default(),
             changes: Changes::default(),
             holds: HashMap::new(),
@@ -254,16 +259,21 @@ impl<A, P> Leases<A, P> {
         now_ns: u64,
         due: &mut Due<A, P>,
     ) -> Polled<P> {
-        if request.ends {
+        // Who asks for a lease holds nothing.
+        if request.ends || (request.lease == 0 && self.closing) {
             self.drop_client(client, due);
             due.ended.push(client);
+            if !request.ends {
+                return Polled::Refused(ticket);
+            }
             due.polls.push((ticket, Recalled::of_no_lease()));
             return Polled::Taken;
         }
         if request.lease == 0 {
             return Polled::Begins(ticket);
         }
-        let known = self.clients.get_mut(&client).filter(|known| known.lease == request.lease);
+        let known = self.clients.get_mut(&client);
+        let known = known.filter(|known| known.lease == request.lease && !self.closing);
         let Some(known) = known else {
             due.polls.push((ticket, Recalled::of_no_lease()));
             return Polled::Taken;
@@ -290,6 +300,22 @@ impl<A, P> Leases<A, P> {
         self.acknowledge(client, request.acknowledged, due);
         self.answer_poll(client, now_ns, due);
         Polled::Taken
+    }
+
+    /// Tells all who cache that their leases are over. They hold what they held until they ask for another, which
+    /// none gets any more.
+    pub fn close(&mut self, due: &mut Due<A, P>) {
+        self.closing = true;
+        let polls =
+            self.clients.iter_mut().filter_map(|(id, known)| Some((id, known.poll.take()?)));
+        let mut polls: Vec<_> = polls.collect();
+        polls.sort_unstable_by_key(|(client, _)| **client);
+        due.polls.extend(polls.into_iter().map(|(_, poll)| (poll.ticket, Recalled::of_no_lease())));
+    }
+
+    /// Whether no lease begins any more.
+    pub fn is_closing(&self) -> bool {
+        self.closing
     }
 
     /// Decides about a group that is about to be committed: who holds what it changes is told, and it is

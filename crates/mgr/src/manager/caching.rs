@@ -8,7 +8,7 @@ use pvfs_wire::{Errno, Wire};
 
 use super::Manager;
 use super::group::{Answer, Fate, Group, Outcome};
-use super::work::Pending;
+use super::work::{Pending, Work};
 use crate::caching::{self, Due, Leases, Polled};
 use crate::keys;
 use crate::record::VERSION;
@@ -63,7 +63,9 @@ impl Manager {
             (_, Ok(poll)) => Ok(poll),
         };
         let poll = match poll {
-            Ok(poll) if poll.lease == 0 && !poll.ends => return Some(request),
+            Ok(poll) if poll.lease == 0 && !poll.ends && !self.caches().is_closing() => {
+                return Some(request);
+            }
             Ok(poll) => poll,
             Err(status) => {
                 request.ticket.reply(Response::failed(status));
@@ -72,10 +74,33 @@ impl Manager {
         };
         let (client, now_ns) = (request.peer.client, self.clock.monotonic_ns());
         let mut due = Due::default();
-        let polled = self.caches().poll(client, &poll, request.ticket, now_ns, &mut due);
-        debug_assert!(matches!(polled, Polled::Taken), "it begins none");
-        self.give(due);
+        let mut caches = self.caches();
+        let polled = caches.poll(client, &poll, request.ticket, now_ns, &mut due);
+        self.note_ended(&caches, &mut due);
+        drop(caches);
+        match polled {
+            Polled::Taken => {}
+            Polled::Begins(ticket) | Polled::Refused(ticket) => {
+                ticket.reply(Response::failed(Errno::EHOSTDOWN));
+            }
+        }
+        give(due);
         None
+    }
+
+    /// Tells all who cache that their leases are over: nobody begins one any more.
+    pub(super) fn close_leases(&self) {
+        let mut due = Due::default();
+        self.caches().close(&mut due);
+        give(due);
+    }
+
+    /// Whether nobody caches anything any more, and the next manager will know so.
+    pub fn is_uncached(&self) -> bool {
+        let none = self.caches().client_count() == 0;
+        // Has the writer note who has let go.
+        self.submit([Work::Clock]);
+        none
     }
 
     /// Ends leases and waits that are over.
@@ -85,15 +110,15 @@ impl Manager {
         if !caches.is_idle() {
             caches.look_at_the_clock(self.clock.monotonic_ns(), &mut due);
         }
+        self.note_ended(&caches, &mut due);
         drop(caches);
-        self.give(due);
+        give(due);
     }
 
-    /// Answers what is due, and has the writer note whose leases are over.
-    fn give(&self, mut due: Due<(Ticket, Response), Ticket>) {
-        let ended = std::mem::take(&mut due.ended);
-        self.uncached.lock().unwrap_or_else(PoisonError::into_inner).extend(ended);
-        give(due);
+    /// Has the writer note whose leases are over. Nobody sees that they are before that is certain to happen.
+    fn note_ended(&self, _: &Caches, due: &mut Due<(Ticket, Response), Ticket>) {
+        let mut uncached = self.uncached.lock().unwrap_or_else(PoisonError::into_inner);
+        uncached.append(&mut due.ended);
     }
 
     /// Answers everything that waits with an error.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pvfs_client::credentials::key_ring;
 use pvfs_config::Cluster;
@@ -51,6 +51,10 @@ impl Role for Running {
 
     fn begin_stop(&self) {
         self.manager.order(OrderKind::Stop);
+        let end = Instant::now() + LET_GO_TIME;
+        while !self.manager.is_uncached() && Instant::now() < end {
+            std::thread::sleep(LET_GO_PAUSE);
+        }
     }
 
     fn reload(&self, cluster: &Cluster) {
@@ -248,6 +252,11 @@ fn store_failure(path: &Path, error: &dyn std::error::Error) -> Failure {
 fn usage(error: &dyn std::error::Error) -> Failure {
     Failure::new(Exit::Usage, error.to_string())
 }
+
+/// How long a manager that stops waits for mounts to let go of what they cache: a process that has just ended is known
+/// to have after a second.
+const LET_GO_TIME: Duration = Duration::from_millis(1500);
+const LET_GO_PAUSE: Duration = Duration::from_millis(10);
 
 /// There while a store is being made, and after it was not made to the end.
 const FORMATTING: &str = "pvfs-mgr.formatting";

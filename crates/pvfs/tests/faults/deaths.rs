@@ -10,7 +10,7 @@ use pvfs_cli::connected::Connected;
 use pvfs_client::{Options, block_on};
 use pvfs_config::Cluster;
 
-use crate::support::{TestCluster, can_mount};
+use crate::support::{TestCluster, can_mount, eventually};
 use crate::writer::{get, open};
 
 /// What one process writes at once, and what of that goes to each of two iods in one request.
@@ -18,6 +18,9 @@ const WINDOW_BYTES: usize = 1 << 20;
 const STRIP_BYTES: usize = 64 << 10;
 const WINDOWS: u64 = 3;
 const IODS: usize = 2;
+
+/// Until an iod has noticed that a client is gone, and done what was left of it, on a busy machine.
+const NOTICED: Duration = Duration::from_secs(5);
 
 #[test]
 fn who_is_killed_in_the_middle_of_writes_leaves_each_done_or_not_begun() {
@@ -31,8 +34,7 @@ fn who_is_killed_in_the_middle_of_writes_leaves_each_done_or_not_begun() {
         writer.kill().unwrap();
         let status = writer.wait().unwrap();
         assert_eq!(status.code(), None, "round {round}: it ended by itself");
-        let user = cluster.user_with(|options| options.borrows = false);
-        check(round, &get(&user, "file"));
+        check(&cluster, round);
     }
     let spent = begun.elapsed();
     assert!(redone(&cluster) > 0, "nobody was killed in the middle of a write, in {spent:?}");
@@ -57,7 +59,7 @@ fn a_mount_that_is_killed_in_the_middle_of_writes_leaves_each_done_or_not_begun(
             writing.join().unwrap();
         });
         cluster.shell("pvfs umount $MNT").succeeds();
-        check(round, &get(&cluster.user_with(|options| options.borrows = false), "file"));
+        check(&cluster, round);
         if round >= 8 && redone(&cluster) > 0 {
             return;
         }
@@ -112,8 +114,21 @@ fn start_writer(cluster: &TestCluster, round: u64) -> Child {
     writer.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// What each iod holds of each window is of one step.
-fn check(round: u64, content: &[u8]) {
+/// What each iod holds of each window is of one step, as soon as the iods have noticed that the writer is gone.
+fn check(cluster: &TestCluster, round: u64) {
+    let user = cluster.user_with(|options| options.borrows = false);
+    eventually(&format!("round {round} is whole"), NOTICED, || {
+        let torn = torn(&get(&user, "file"));
+        torn.iter().for_each(|(window, iod, steps)| {
+            eprintln!("round {round}, window {window}, iod {iod}: {steps:x?}");
+        });
+        torn.is_empty()
+    });
+}
+
+/// Windows of which an iod holds parts of several steps: which, of which iod, and the steps.
+fn torn(content: &[u8]) -> Vec<(usize, usize, Vec<u64>)> {
+    let mut torn = Vec::new();
     for (window, content) in content.chunks(WINDOW_BYTES).enumerate() {
         for iod in 0..IODS {
             let strips = content.chunks(STRIP_BYTES).skip(iod).step_by(IODS);
@@ -121,9 +136,12 @@ fn check(round: u64, content: &[u8]) {
             let mut steps: Vec<u64> =
                 words.map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
             steps.dedup();
-            assert_eq!(steps.len(), 1, "round {round}, window {window}, iod {iod}: {steps:x?}");
+            if steps.len() > 1 {
+                torn.push((window, iod, steps));
+            }
         }
     }
+    torn
 }
 
 /// Writes windows whose words tell who wrote them, and when.

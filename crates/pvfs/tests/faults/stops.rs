@@ -241,16 +241,23 @@ fn a_reader_of_large_replies() {
     }
 }
 
-/// The mount had a lease on what it cached; it ended that with itself.
+/// The mount had a lease on what it cached; that is over when the manager is, whether the mount has just ended, ends
+/// meanwhile, or stays.
 #[test]
 fn after_an_orderly_stop_nobody_is_waited_for() {
     if !can_mount() {
         return;
     }
-    let cluster = TestCluster::start(1);
-    cluster.mount("mnt");
-    cluster.shell("mkdir $MNT/d && ls -l $MNT && stat $MNT/d/none || true").succeeds();
-    cluster.shell("pvfs umount $MNT && pvfs down $ROOT").succeeds();
-    cluster.up();
-    cluster.shell("pvfs mkdir pvfs:/d/e").succeeds().within(Duration::from_secs(2));
+    let ends_late = "pid=$(pgrep -f \"pvfs mount $AT --background\") && kill -STOP $pid && pvfs umount $AT && \
+                     { { sleep 0.5; kill -CONT $pid; } & pvfs down $ROOT; }";
+    for end in ["pvfs umount $AT && pvfs down $ROOT", ends_late, "pvfs down $ROOT"] {
+        let cluster = TestCluster::start(1);
+        // What stop would unmount itself lies elsewhere.
+        cluster.mount("at");
+        let in_place = |line: &str| cluster.shell(&format!("AT=$ROOT/at; {line}"));
+        in_place("mkdir $AT/d && ls -l $AT && stat $AT/d/none || true").succeeds();
+        in_place(end).succeeds();
+        cluster.up();
+        cluster.shell("pvfs mkdir pvfs:/d/e").succeeds().within(Duration::from_secs(2));
+    }
 }

@@ -187,10 +187,42 @@ fn nobody_waits_for_a_client_that_said_it_caches_nothing_any_more() {
     let ends = Recalls { lease: 0, acknowledged: 0, wait_ms: 0, ends: true };
     assert_eq!(world.call(&cacher.caller, 0, &ends).unwrap().lease, 0);
     assert_eq!(cacher.told(&world).expect("its poll is answered").lease, 0);
-    world.manager.order(OrderKind::Stop);
+    assert!(world.manager.is_uncached());
     let world = world.restarted();
     let other = world.client(2);
     let mkdir = message(&world.mkdir("a"), 0, 1);
+    world.send(&[(&other, &mkdir)]);
+    assert_eq!(world.status_of(&other, &mkdir), Some(OK));
+}
+
+#[test]
+fn a_manager_that_stops_ends_all_leases_and_the_next_one_waits_for_nobody_who_let_go() {
+    let world = World::new();
+    let (cacher, stuck) = (Cacher::new(&world, 1), Cacher::new(&world, 2));
+    assert!(cacher.caches(&world, "a") && stuck.caches(&world, "b"));
+    world.manager.order(OrderKind::Stop);
+    for cacher in [&cacher, &stuck] {
+        assert_eq!(cacher.told(&world).expect("its poll is answered").lease, 0);
+    }
+    let other = world.client(3);
+    let mkdir = message(&world.mkdir("a"), 0, 1);
+    world.send(&[(&other, &mkdir)]);
+    assert_eq!(world.reply(&other, &mkdir), None, "it may still believe that there is none");
+    let begins = poll(0, 0);
+    world.send(&[(&cacher.caller, &begins)]);
+    assert_eq!(world.status_of(&cacher.caller, &begins), Some(Errno::EHOSTDOWN));
+    assert_eq!(world.reply(&other, &mkdir), None, "both hold the directory");
+    assert!(!cacher.caches(&world, "c"));
+    assert!(!world.manager.is_uncached(), "one is stuck");
+    let noted = world.contents();
+    let noted: Vec<_> = noted.iter().filter(|(key, _)| key[0] == crate::keys::CACHING).collect();
+    assert_eq!(noted.len(), 1);
+    world.send(&[(&stuck.caller, &begins)]);
+    assert_eq!(world.status_of(&other, &mkdir), Some(OK));
+    assert!(world.manager.is_uncached());
+    let world = world.restarted();
+    let other = world.client(3);
+    let mkdir = message(&world.mkdir("b"), 0, 1);
     world.send(&[(&other, &mkdir)]);
     assert_eq!(world.status_of(&other, &mkdir), Some(OK));
 }
