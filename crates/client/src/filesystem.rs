@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use pvfs_config::{Cluster, Endpoint};
@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::loans::Boards;
 use crate::ops::dealing::Limits;
 use crate::presence::Presence;
+use crate::staging::Staging;
 use crate::writers::Writers;
 
 /// One file system, for any number of users and threads.
@@ -38,7 +39,7 @@ pub struct Filesystem<R: Runtime> {
     given_up: Mutex<Vec<u64>>,
     writers: Writers,
     boards: Boards,
-    shared_buffers: OnceLock<Arc<SharedBuffers>>,
+    staging: Staging,
     cache: Cache,
 }
 
@@ -122,7 +123,7 @@ impl<R: Runtime> Filesystem<R> {
             given_up: Mutex::default(),
             writers: Writers::default(),
             boards: Boards::default(),
-            shared_buffers: OnceLock::new(),
+            staging: Staging::default(),
             cache: Cache::default(),
         }))
     }
@@ -194,11 +195,12 @@ impl<R: Runtime> Filesystem<R> {
     /// Shows these buffers to the iods of this node: what lies there is written to objects on loan without being copied
     /// first. Only the first ones are.
     pub fn share(&self, buffers: Arc<SharedBuffers>) {
-        let _ = self.shared_buffers.set(buffers);
+        self.staging.share(buffers);
     }
 
-    pub(crate) fn shared_buffers(&self) -> Option<&Arc<SharedBuffers>> {
-        self.shared_buffers.get()
+    /// Where data lie that are written by loan.
+    pub(crate) fn staging(&self) -> &Staging {
+        &self.staging
     }
 
     /// The words of iods that lend objects.

@@ -24,6 +24,7 @@ mod ops;
 mod presence;
 mod progress;
 pub mod queue;
+mod staging;
 mod unsynced;
 pub mod user;
 pub mod view;

@@ -72,7 +72,7 @@ impl Filesystem for KernelFilesystem {
 
     /// What the kernel hands us to be written lies where iods of this node see it.
     fn buffers(&self, count: usize, bytes: usize) -> Vec<Memory> {
-        match SharedBuffers::create(count, bytes) {
+        match SharedBuffers::create(self.0.filesystem.runtime(), count, bytes) {
             Ok((all, buffers)) => {
                 self.0.filesystem.share(all);
                 buffers.into_iter().map(|buffer| Box::new(buffer) as Memory).collect()

@@ -14,7 +14,7 @@ use pvfs_wire::token::{Code, Credential, client_proof, same_code, server_proof};
 use pvfs_wire::{Bytes, DecodeError, Errno, HEADER_BYTES, Header, OK, Operation, Wire};
 
 use crate::loan::Loan;
-use crate::runtime::{Interest, Runtime, ready};
+use crate::runtime::{Instant, Interest, Runtime, ready};
 use crate::shared_buffers::SharedBuffers;
 use crate::stream::Stream;
 use crate::tls::{self, TlsFault};
@@ -35,6 +35,8 @@ pub struct Lane<S> {
     tray: Option<Tray>,
     /// Whether the request under way was left on the tray for the daemon.
     is_left: bool,
+    /// When the daemon was last seen to be there.
+    attended: Option<Instant>,
     /// The buffers of this process that the daemon was given.
     buffers: Option<Arc<SharedBuffers>>,
     /// Of what was posted since a reply was last heard: it may not have arrived.
@@ -137,6 +139,7 @@ impl<S: Stream> Lane<S> {
             files: Vec::new(),
             tray: None,
             is_left: false,
+            attended: None,
             buffers: None,
             unheard: Vec::new(),
         };
@@ -208,9 +211,9 @@ impl<S: Stream> Lane<S> {
     ) -> Result<Incoming, LaneError> {
         self.tag += 1;
         self.lends = outgoing.header.operation == Lend::CODE;
-        if let Some(local_size) = self.write_lent(runtime, outgoing) {
+        if let Some(local_end) = self.write_lent(runtime, outgoing) {
             self.take_back()?;
-            return Ok(self.written(outgoing, local_size));
+            return Ok(self.written(outgoing, local_end));
         }
         self.send(runtime, outgoing).await?;
         let incoming = self.receive(runtime, reply_body_bytes, into).await?;
@@ -265,7 +268,7 @@ impl<S: Stream> Lane<S> {
         }
     }
 
-    /// Writes the data of a request to the object itself, where it is on loan, and returns the object's size. The request
+    /// Writes the data of a request to the object itself, where it is on loan, and returns where they end. The request
     /// is left on the tray meanwhile: a daemon whose client is killed in the middle of it carries it out. `None` when the
     /// request has to be sent; it stays there until the reply, for part of it may have been done.
     fn write_lent<R: Runtime<Stream = S>>(
@@ -278,24 +281,24 @@ impl<S: Stream> Lane<S> {
         if !Tray::holds(bytes) || !loan.is_good(now) {
             return None;
         }
-        if !self.is_attended() {
+        if !self.is_attended(runtime) {
             loan.spoil();
             return None;
         }
         // A daemon that does not have the tray yet would not find the request there, nor data in buffers that it does
         // not have.
         let tray = self.tray.as_mut().filter(|tray| tray.file().is_none())?;
-        if buffers.is_some() && self.buffers.is_none() {
+        if self.buffers.is_none() && buffers.is_some_and(|buffers| buffers.file().is_some()) {
             return None;
         }
         let header = Header { shared_data: true, ..finished(outgoing, self.tag, false) };
         let message = [&header.encode()[..], outgoing.body];
         // This process may have been stopped in the middle.
-        let if_still_good = |_: &u64| loan.is_good(runtime.now());
+        let if_still_good = |()| loan.is_good(runtime.now()).then_some(local + bytes as u64);
         let places = self.buffers.as_ref().and_then(|buffers| buffers.places(outgoing.data));
         if places.is_some_and(|places| tray.leave(now, message, &places)) {
             self.is_left = true;
-            let written = loan.write_whole(local, outgoing.data, now).filter(if_still_good);
+            let written = loan.write_whole(local, outgoing.data, now).and_then(if_still_good);
             if written.is_none() {
                 // The buffers are somebody else's when this is given up, the tray is nobody's.
                 tray.put(outgoing.data);
@@ -306,16 +309,22 @@ impl<S: Stream> Lane<S> {
         tray.put(outgoing.data);
         self.is_left = tray.leave(now, message, &[]);
         let written = self.is_left.then(|| loan.write_whole(local, &[tray.data(bytes)], now));
-        written.flatten().filter(if_still_good)
+        written.flatten().and_then(if_still_good)
     }
 
     /// Whether the daemon is still at the other end, between two exchanges: one that was restarted finds nothing that
-    /// is left on this lane.
-    fn is_attended(&mut self) -> bool {
+    /// is left on this lane. Looked at once in each step of the clock.
+    fn is_attended<R: Runtime<Stream = S>>(&mut self, runtime: &R) -> bool {
+        let now = runtime.now_about();
+        if self.attended == Some(now) {
+            return true;
+        }
         let mut byte = [0];
         let received =
             self.stream.receive_files(&mut [IoSliceMut::new(&mut byte)], &mut Vec::new());
-        received.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+        let is_attended = received.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        self.attended = is_attended.then_some(now);
+        is_attended
     }
 
     /// The request is done; nobody need do it again.
@@ -328,11 +337,11 @@ impl<S: Stream> Lane<S> {
         is_ours.then_some(()).ok_or_else(|| io::Error::from(ErrorKind::ConnectionAborted).into())
     }
 
-    /// What the daemon would have answered.
-    fn written(&self, outgoing: &Outgoing<'_>, local_size: u64) -> Incoming {
+    /// What the daemon would have answered; of the object's size, what this write made sure of.
+    fn written(&self, outgoing: &Outgoing<'_>, local_end: u64) -> Incoming {
         Incoming {
             header: outgoing.header.reply(OK),
-            body: Written { local_size }.to_bytes(),
+            body: Written { local_size: local_end }.to_bytes(),
             boot: outgoing.lent.map_or(self.welcome.boot, |lent| lent.loan.boot),
             files: Vec::new(),
         }
@@ -395,8 +404,9 @@ impl<S: Stream> Lane<S> {
     ) -> Result<usize, LaneError> {
         let Some(tray) = &mut self.tray else { return Ok(0) };
         let buffers = buffers.filter(|_| self.buffers.is_none());
-        let files = [tray.file(), buffers.map(|buffers| buffers.file())];
-        let files: Vec<BorrowedFd<'_>> = files.into_iter().flatten().map(AsFd::as_fd).collect();
+        let shown = buffers.and_then(|buffers| buffers.file());
+        let files = [tray.file().map(AsFd::as_fd), shown];
+        let files: Vec<BorrowedFd<'_>> = files.into_iter().flatten().collect();
         if files.is_empty() {
             return Ok(0);
         }
@@ -404,7 +414,8 @@ impl<S: Stream> Lane<S> {
             match self.stream.send_files(&[IoSlice::new(beginning)], &files) {
                 Ok(sent) => {
                     tray.handed_over();
-                    self.buffers = self.buffers.take().or_else(|| buffers.cloned());
+                    let given = shown.and(buffers).cloned();
+                    self.buffers = self.buffers.take().or(given);
                     return Ok(sent);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {

@@ -25,6 +25,7 @@ mod line;
 pub mod listener;
 pub mod loan;
 mod mapping;
+pub mod marked;
 pub mod memory;
 pub mod orders;
 pub mod peer;

@@ -20,17 +20,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pvfs_layout::sieve::Runs;
-use rustix::fs::SeekFrom;
 use rustix::io::{Errno as Refusal, ReadWriteFlags};
 
-use crate::runtime::{Instant, KeptFile};
+use crate::marked::MarkedFile;
+use crate::runtime::Instant;
 use crate::words::SharedWords;
 
 /// An object on loan, for reading or for writing.
 #[derive(Debug)]
 pub struct Loan {
     /// The object.
-    pub file: LentFile,
+    pub file: MarkedFile,
     /// Where the daemon says that it wants it back.
     pub words: Arc<SharedWords>,
     /// The daemon's word and its value.
@@ -45,36 +45,6 @@ pub struct Loan {
     pub boot: u64,
     /// Whether it is to be given up: its disk or its daemon is in trouble.
     pub spoiled: AtomicBool,
-}
-
-/// A lent object's descriptor. Where a program may close it behind our back another file must not take its place: its
-/// kernel position, which nobody needs, is then a number that no other file has.
-#[derive(Debug)]
-pub struct LentFile {
-    file: KeptFile,
-    mark: Option<u64>,
-}
-
-impl LentFile {
-    /// What came with the loan; `None` when it cannot be positioned.
-    pub fn new(file: KeptFile, random: u64) -> Option<Self> {
-        if !file.is_exposed() {
-            return Some(Self { file, mark: None });
-        }
-        // Any local file system has files so large, and no program is there.
-        let mark = (1 << 40) + random % (1 << 42);
-        rustix::fs::seek(&file, SeekFrom::Start(mark)).ok()?;
-        Some(Self { file, mark: Some(mark) })
-    }
-
-    /// Whether the descriptor is still this file's. A third of the price of fstat.
-    fn is_there(&self) -> bool {
-        self.mark.is_none_or(|mark| rustix::fs::tell(&self.file) == Ok(mark))
-    }
-
-    fn size(&self) -> Option<u64> {
-        Some(rustix::fs::fstat(&self.file).ok()?.st_size as u64)
-    }
 }
 
 /// What a read by loan brought.
@@ -131,8 +101,8 @@ impl Loan {
         let flags = if self.in_memory { ReadWriteFlags::empty() } else { ReadWriteFlags::NOWAIT };
         self.judge(match pieces {
             // The call that takes neither flags nor a list is a little faster.
-            [piece] if flags.is_empty() => rustix::io::pread(&self.file.file, &mut **piece, local),
-            pieces => rustix::io::preadv2(&self.file.file, pieces, local, flags),
+            [piece] if flags.is_empty() => rustix::io::pread(&self.file, &mut **piece, local),
+            pieces => rustix::io::preadv2(&self.file, pieces, local, flags),
         })
     }
 
@@ -162,24 +132,23 @@ impl Loan {
     }
 
     /// Writes all of this at `local`, which the daemon does again should this process be killed meanwhile; the caller has
-    /// seen to that. Returns the object's size. `None` as of [`Self::write`].
-    pub fn write_whole(&self, local: u64, from: &[&[u8]], now: Instant) -> Option<u64> {
+    /// seen to that. `None` as of [`Self::write`].
+    pub fn write_whole(&self, local: u64, from: &[&[u8]], now: Instant) -> Option<()> {
         let bytes: usize = from.iter().map(|piece| piece.len()).sum();
         if from.len() > PIECES_MAX || !self.is_usable(now) {
             return None;
         }
         let written = self.put(local, from)?;
-        let local_size = self.file.size()?;
-        (written == bytes).then_some(local_size)
+        (written == bytes).then_some(())
     }
 
     /// One call of the kernel, which others see as one.
     fn put(&self, local: u64, from: &[&[u8]]) -> Option<usize> {
         self.judge(match from {
-            [piece] => rustix::io::pwrite(&self.file.file, piece, local),
+            [piece] => rustix::io::pwrite(&self.file, piece, local),
             pieces => {
                 let pieces: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
-                rustix::io::pwritev(&self.file.file, &pieces, local)
+                rustix::io::pwritev(&self.file, &pieces, local)
             }
         })
     }
@@ -280,6 +249,7 @@ const PIECES_MAX: usize = 1024;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::KeptFile;
     use crate::words::Words;
     use rustix::fs::{Mode, OFlags};
     use std::io::Write;
@@ -288,7 +258,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(content).unwrap();
         Loan {
-            file: LentFile::new(KeptFile::new(file.into(), None).exposed(), 12345).unwrap(),
+            file: MarkedFile::new(KeptFile::new(file.into(), None).exposed(), 12345).unwrap(),
             words: Arc::new(SharedWords::map(words.file()).unwrap()),
             whole: (0, words.load(0)),
             object: (5, words.load(5)),
@@ -346,7 +316,7 @@ mod tests {
         let words = Words::new(16).unwrap();
         let mut loan = loan(b"0123456789", &words);
         let read_only = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap();
-        loan.file = LentFile::new(KeptFile::new(read_only, None), 1).unwrap();
+        loan.file = MarkedFile::new(KeptFile::new(read_only, None), 1).unwrap();
         assert!(loan.is_good(Instant(0)));
         assert_eq!(loan.write_whole(0, &[b"abc"], Instant(0)), None);
         assert!(!loan.is_good(Instant(0)));

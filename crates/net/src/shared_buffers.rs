@@ -1,24 +1,28 @@
 //! Memory of a client that daemons of its node see too: data that lie there already are not put on a tray
 //! ([`crate::tray`]) to be written by loan; the redo record says where they lie.
 //!
-//! For clients that are handed their data by somebody else and can choose where, as a mount by the kernel: that saves one
-//! of three copies. All buffers of a process are one file, which each lane gives its daemon once.
+//! A client that is handed its data by somebody else and can choose where, as a mount by the kernel, saves one of three
+//! copies by them. One that copies its data there itself uses the same memory for one object after the other, which
+//! stays in the processor's cache. All buffers of a process are one file, which each lane gives its daemon once.
 
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use pvfs_wire::{Reader, Wire, record};
 use rustix::fs::SealFlags;
 
 use crate::mapping::Mapping;
+use crate::marked::MarkedFile;
+use crate::runtime::Runtime;
+use crate::tray::fill;
 
 /// The client's side.
 #[derive(Debug)]
 pub struct SharedBuffers {
     memory: Mapping,
-    file: OwnedFd,
+    file: MarkedFile,
 }
 
 /// One of them, its holder's alone while it lives.
@@ -47,20 +51,26 @@ record! {
 
 impl SharedBuffers {
     /// So many buffers of so many bytes each, all zero. They begin at pages.
-    pub fn create(count: usize, bytes: usize) -> io::Result<(Arc<Self>, Vec<SharedBuffer>)> {
+    pub fn create<R: Runtime>(
+        runtime: &R,
+        count: usize,
+        bytes: usize,
+    ) -> io::Result<(Arc<Self>, Vec<SharedBuffer>)> {
         let each = bytes.next_multiple_of(PAGE_BYTES);
         let total = count.checked_mul(each).filter(|total| *total <= BYTES_MAX);
         let total = total.ok_or(io::ErrorKind::InvalidInput)?;
         let (file, memory) = Mapping::create("pvfs-buffers", total, SealFlags::empty())?;
+        let file = runtime.keep(file).and_then(|file| MarkedFile::new(file, runtime.random()));
+        let file = file.ok_or(io::ErrorKind::QuotaExceeded)?;
         let all = Arc::new(Self { memory, file });
         let starts = (0..count).map(|index| index * each);
         let buffer = |start| SharedBuffer { all: all.clone(), range: start..start + bytes };
         Ok((all.clone(), starts.map(buffer).collect()))
     }
 
-    /// What daemons are given.
-    pub fn file(&self) -> &OwnedFd {
-        &self.file
+    /// What daemons are given; nothing any more when the program that we are in has closed it.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.file.is_there().then(|| self.file.as_fd())
     }
 
     /// Where these data lie; `None` if some lie elsewhere.
@@ -72,6 +82,13 @@ impl SharedBuffers {
             is_inside.then_some(Placed { start: start as u32, bytes: piece.len() as u32 })
         });
         placed.collect()
+    }
+}
+
+impl SharedBuffer {
+    /// Puts the pieces down one after the other; together they must fit.
+    pub fn put(&mut self, pieces: &[&[u8]]) {
+        fill(self, pieces);
     }
 }
 
@@ -94,7 +111,7 @@ impl DerefMut for SharedBuffer {
 
 impl SeenBuffers {
     /// The buffers in this file; an error where there are none.
-    pub fn map(file: &OwnedFd) -> io::Result<Self> {
+    pub fn map(file: impl AsFd) -> io::Result<Self> {
         Ok(Self { memory: Mapping::shared(file, BYTES_MAX)? })
     }
 
@@ -131,11 +148,12 @@ const BYTES_MAX: usize = 80 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blocking::Blocking;
 
     #[test]
     fn data_are_found_where_they_lie() {
-        let (all, mut buffers) = SharedBuffers::create(3, 5000).unwrap();
-        let seen = SeenBuffers::map(all.file()).unwrap();
+        let (all, mut buffers) = SharedBuffers::create(&Blocking, 3, 5000).unwrap();
+        let seen = SeenBuffers::map(all.file().unwrap()).unwrap();
         buffers[0][..4].copy_from_slice(b"else");
         buffers[2][4000..4008].copy_from_slice(b"onetwo45");
         let (one, two) = (&buffers[2][4000..4003], &buffers[2][4003..4006]);
@@ -148,8 +166,8 @@ mod tests {
 
     #[test]
     fn nothing_outside_is_looked_at() {
-        let (all, _buffers) = SharedBuffers::create(1, 8192).unwrap();
-        let seen = SeenBuffers::map(all.file()).unwrap();
+        let (all, _buffers) = SharedBuffers::create(&Blocking, 1, 8192).unwrap();
+        let seen = SeenBuffers::map(all.file().unwrap()).unwrap();
         let at = |start, bytes| seen.collected(&[Placed { start, bytes }], usize::MAX);
         assert_eq!(at(8000, 192).map(|data| data.len()), Some(192));
         for (start, bytes) in [(8000, 193), (8192, 1), (u32::MAX, 1), (0, u32::MAX)] {
@@ -159,7 +177,7 @@ mod tests {
 
     #[test]
     fn there_is_a_bound() {
-        assert!(SharedBuffers::create(81, 1 << 20).is_err());
-        assert!(SharedBuffers::create(usize::MAX, 2).is_err());
+        assert!(SharedBuffers::create(&Blocking, 81, 1 << 20).is_err());
+        assert!(SharedBuffers::create(&Blocking, usize::MAX, 2).is_err());
     }
 }

@@ -13,7 +13,7 @@
 //! A lane carries one exchange at a time, so its tray carries one request's data at a time. An exchange that was given
 //! up takes its lane with it, and the tray with that: what a daemon may still be reading is never used again.
 //!
-//! A client that writes to an object on loan itself leaves the whole request on its tray meanwhile, in the page behind
+//! A client that writes to an object on loan itself leaves the request on its tray meanwhile, in the page behind
 //! the data: the *redo record*. When its connection ends before it has taken that back, it was killed in the middle, and the
 //! daemon does what the request says. Data that the daemon sees elsewhere ([`crate::shared_buffers`]) stay there.
 //!
@@ -176,7 +176,7 @@ impl SharedTray {
 }
 
 /// Puts the pieces into it, one after the other.
-fn fill(memory: &mut [u8], pieces: &[&[u8]]) {
+pub(crate) fn fill(memory: &mut [u8], pieces: &[&[u8]]) {
     let mut rest = memory;
     for piece in pieces {
         let (room, others) = rest.split_at_mut(piece.len());

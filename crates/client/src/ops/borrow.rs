@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use pvfs_layout::{Distribution, Intersection, Place, Regions};
 use pvfs_net::call::{Data, Patience, Server};
-use pvfs_net::loan::{LentFile, Loan, WHOLE};
+use pvfs_net::loan::{Loan, WHOLE};
+use pvfs_net::marked::MarkedFile;
 use pvfs_net::runtime::{Instant, Runtime};
 use pvfs_wire::Errno;
 use pvfs_wire::ops::{Lend, LoanFor};
@@ -160,7 +161,7 @@ impl<R: Runtime> User<R> {
         let file = caller
             .runtime
             .keep(object)
-            .and_then(|file| LentFile::new(file, caller.runtime.random()));
+            .and_then(|file| MarkedFile::new(file, caller.runtime.random()));
         Ok(Loan {
             file: file.ok_or(Errno::EMFILE)?,
             words,

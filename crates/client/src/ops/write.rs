@@ -139,12 +139,14 @@ impl<R: Runtime> User<R> {
             true => Advice::Ask,
             false => self.advise(file, iod, slot, LoanFor::Writing, bytes),
         };
-        let mut lent = None;
+        let (mut lent, mut staged) = (None, None);
         if let Advice::Borrowed(loan) = &advice {
             let begun = self.filesystem.runtime().now();
             let place = Place { slot, local: local.start };
             if !is_in_one_page(local.start, bytes as usize) {
-                let (local, buffers) = (local.start, self.filesystem.shared_buffers());
+                let staging = self.filesystem.staging();
+                staged = staging.stage(self.filesystem.runtime(), &share.pieces);
+                let (local, buffers) = (local.start, staging.buffers());
                 lent = Some((LentRange { loan, local, buffers }, begun));
             } else if self.write_lent(file, loan, place, &share.pieces, begun).is_some() {
                 file.changes().unsynced.wrote(slot, loan.boot, false);
@@ -152,12 +154,14 @@ impl<R: Runtime> User<R> {
             }
         }
         let regions = regions(window)?;
+        let staged = staged.as_deref().map(|staged| [staged]);
+        let out = staged.as_ref().map_or(&share.pieces[..], |staged| &staged[..]);
         let moved = self
             .transfer::<Write>(
                 iod,
                 &file.shown(),
                 |access| Write { access, slot, regions: regions.clone(), sync },
-                &mut Data { out: &share.pieces, lent: lent.map(|lent| lent.0), ..Data::default() },
+                &mut Data { out, lent: lent.map(|lent| lent.0), ..Data::default() },
             )
             .await?;
         if let Some((_, begun)) = lent {

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ impl Client {
     }
 
     /// Sends bytes with a descriptor.
-    pub fn send_with(&mut self, bytes: &[u8], file: &OwnedFd) {
+    pub fn send_with(&mut self, bytes: &[u8], file: impl AsFd) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let files = [file.as_fd()];

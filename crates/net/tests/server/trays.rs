@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 use pvfs_net::blocking::{Blocking, Patient, block_on};
 use pvfs_net::endpoint::Endpoint;
 use pvfs_net::lane::{Lane, LentRange, Outgoing};
-use pvfs_net::loan::{LentFile, Loan};
+use pvfs_net::loan::Loan;
+use pvfs_net::marked::MarkedFile;
 use pvfs_net::runtime::{Instant, KeptFile, Runtime};
 use pvfs_net::shared_buffers::{Placed, SharedBuffers};
 use pvfs_net::tray::Tray;
@@ -110,7 +111,7 @@ fn redone_from(
     assert_eq!(visitor.receive().unwrap().data, b"data");
     if let Some(buffers) = buffers {
         let request = visitor.on_a_tray(ECHO, b"body", 4);
-        visitor.send_with(&[&request.encode()[..], b"body"].concat(), buffers.file());
+        visitor.send_with(&[&request.encode()[..], b"body"].concat(), buffers.file().unwrap());
         assert_eq!(visitor.receive().unwrap().data, b"data");
     }
     let (header, body) = leave(Header { tag: visitor.tag + 1, ..request });
@@ -146,7 +147,7 @@ fn what_a_client_left_when_it_ended_is_done_if_it_might_have_been_sent() {
 #[test]
 fn what_lies_in_the_clients_buffers_is_done_from_there() {
     let (fixture, now) = (Fixture::new(), Blocking.now());
-    let (all, mut buffers) = SharedBuffers::create(2, 4096).unwrap();
+    let (all, mut buffers) = SharedBuffers::create(&Blocking, 2, 4096).unwrap();
     buffers[1][..4].copy_from_slice(b"here");
     let places = all.places(&[&buffers[1][2..4], &buffers[1][..2]]).unwrap();
     let right: Leave = |header| (header, b"body");
@@ -163,7 +164,7 @@ fn what_lies_in_the_clients_buffers_is_done_from_there() {
 /// A file as an iod lends it, by the first two of these words.
 fn lent(file: &File, words: &Words) -> Loan {
     Loan {
-        file: LentFile::new(KeptFile::new(file.try_clone().unwrap().into(), None), 1).unwrap(),
+        file: MarkedFile::new(KeptFile::new(file.try_clone().unwrap().into(), None), 1).unwrap(),
         words: Arc::new(SharedWords::map(words.file()).unwrap()),
         whole: (0, words.load(0)),
         object: (1, words.load(1)),
@@ -180,7 +181,7 @@ fn what_is_lent_is_written_without_a_message_while_the_daemon_is_there() {
     let mut introduced = Introduced::new(&fixture.unix, 70);
     let (file, words) = (tempfile::tempfile().unwrap(), Words::new(2).unwrap());
     let loan = lent(&file, &words);
-    let (all, mut shared) = SharedBuffers::create(1, 8192).unwrap();
+    let (all, mut shared) = SharedBuffers::create(&Blocking, 1, 8192).unwrap();
     let mut write = |data: &[u8], buffers: Option<&Arc<SharedBuffers>>| {
         let header = Header { session: introduced.session, ..Header::request(ECHO, 0) };
         let (lent, data) = (Some(LentRange { loan: &loan, local: 3, buffers }), &[data][..]);

@@ -76,3 +76,15 @@ fn descriptors_live_through_fork_exec_sockets_and_duplicates() {
         assert_eq!(done(&cluster, &program, &[&inside]), "descriptors: done\n");
     }
 }
+
+#[test]
+fn a_program_may_close_what_it_does_not_know_and_use_the_numbers() {
+    let cluster = TestCluster::start(2);
+    let source = source("crates/pvfs/tests/capi/emptied.c");
+    for linked in [Linked::Shared, Linked::Static] {
+        let Some(program) = compiled(&cluster, &source, linked) else { return };
+        let local = cluster.scratch().join("ordinary").display().to_string();
+        let inside = format!("/pvfs/emptied-{linked:?}");
+        assert_eq!(done(&cluster, &program, &[&inside, &local]), "emptied: done\n");
+    }
+}
