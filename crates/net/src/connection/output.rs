@@ -101,7 +101,11 @@ impl Output {
         if self.queue.front().is_some_and(|first| !first.files.is_empty()) {
             return self.send_first_with_files(stream);
         }
-        self.send_many(stream)
+        // Most often there is one, and a long array would cost more than the rest of this.
+        match self.queue.len() {
+            ..=2 => self.send_many::<6>(stream),
+            _ => self.send_many::<SLICES_MAX>(stream),
+        }
     }
 
     /// Descriptors belong to the bytes they come with, so their reply is sent by itself.
@@ -119,8 +123,9 @@ impl Output {
         }
     }
 
-    fn send_many(&self, stream: &mut impl Stream) -> io::Result<(usize, usize)> {
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    /// Sends so many pieces at once.
+    fn send_many<const N: usize>(&self, stream: &mut impl Stream) -> io::Result<(usize, usize)> {
+        let mut slices = [IoSlice::new(&[]); N];
         let mut count = 0;
         let mut offered = 0;
         let mut skip = self.sent_bytes;
@@ -131,7 +136,7 @@ impl Output {
             if hidden == piece.len() {
                 continue;
             }
-            if count == SLICES_MAX {
+            if count == N {
                 break;
             }
             slices[count] = IoSlice::new(&piece[hidden..]);
