@@ -7,6 +7,8 @@ mod descriptors;
 mod directories;
 mod execute;
 mod fcntl;
+#[cfg(target_arch = "x86_64")]
+mod libraries;
 mod mapping;
 mod names;
 mod open;

@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 
 use libc::AT_FDCWD;
 use pvfs_posix::numbers::OURS;
-use pvfs_posix::{At, Reach};
+use pvfs_posix::{At, Process, Reach, Stop};
 use pvfs_wire::Errno;
 use rustix::fs::MemfdFlags;
 
 use crate::interpose;
 #[cfg(target_arch = "x86_64")]
-use crate::listing::{List, listing};
+use crate::listing::{List as Listed, listing};
 use crate::real::kernel;
 use pvfs_posix::c::answer::{errno, fail};
 use pvfs_posix::c::memory::text;
@@ -32,7 +32,7 @@ interpose! {
     fn execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int as real {
         let environment = Environment::of(environment, working_variable());
         at_path(AT_FDCWD, path, |_, path| real(path, arguments, environment.texts()), |process, at, path| {
-            start(prepare(process.program(at, path)?, path, arguments)?, arguments, environment.texts())
+            start(prepare(process, process.program(at, path)?, path, arguments)?, environment.texts())
         })
     }
     /// execvpe(3)
@@ -56,7 +56,7 @@ interpose! {
         at_descriptor(fd, || real(fd, arguments, environment), |process| {
             let path = format!("/dev/fd/{fd}");
             let content = process.program_open(fd)?;
-            start(prepare(content, path.as_bytes(), arguments)?, arguments, environment)
+            start(prepare(process, content, path.as_bytes(), arguments)?, environment)
         })
     }
     /// execveat(2)
@@ -73,7 +73,7 @@ interpose! {
                 }
                 _ => path.to_vec(),
             };
-            start(prepare(process.program(at, path)?, &script, arguments)?, arguments, environment)
+            start(prepare(process, process.program(at, path)?, &script, arguments)?, environment)
         })
     }
     /// execv(3)
@@ -115,20 +115,20 @@ listing! {
 }
 
 #[cfg(target_arch = "x86_64")]
-unsafe extern "C" fn execute_listed(path: *const c_char, mut list: List) -> c_int {
+unsafe extern "C" fn execute_listed(path: *const c_char, mut list: Listed) -> c_int {
     // SAFETY: the arguments are what execl demands.
     unsafe { execve(path, list.texts().as_ptr(), own_environment()) }
 }
 
 #[cfg(target_arch = "x86_64")]
-unsafe extern "C" fn search_listed(file: *const c_char, mut list: List) -> c_int {
+unsafe extern "C" fn search_listed(file: *const c_char, mut list: Listed) -> c_int {
     // SAFETY: the arguments are what execlp demands.
     unsafe { execvpe(file, list.texts().as_ptr(), own_environment()) }
 }
 
 /// The environment comes after the null that ends the arguments.
 #[cfg(target_arch = "x86_64")]
-unsafe extern "C" fn execute_listed_with(path: *const c_char, mut list: List) -> c_int {
+unsafe extern "C" fn execute_listed_with(path: *const c_char, mut list: Listed) -> c_int {
     // SAFETY: the arguments are what execle demands.
     unsafe {
         let arguments = list.texts();
@@ -137,40 +137,124 @@ unsafe extern "C" fn execute_listed_with(path: *const c_char, mut list: List) ->
 }
 
 /// A file of ours, made ready to be executed.
-pub enum Program {
-    /// An executable, copied into memory.
+pub struct Program {
+    /// What the kernel executes.
+    pub image: Image,
+    /// What it is given.
+    list: List,
+}
+
+/// What the kernel executes in the place of a file of ours.
+pub enum Image {
+    /// A copy of it in memory, or of its interpreter.
     Copy(OwnedFd),
-    /// A script: its interpreter, and the arguments with the script's path.
-    Script(Script),
+    /// Its interpreter, which is the kernel's.
+    Interpreter(CString),
 }
 
-/// A script's interpreter and what it is given.
-pub struct Script {
-    /// Where it is.
-    pub interpreter: CString,
-    /// What the first entries of the list point to.
-    _texts: Vec<CString>,
-    /// Its arguments.
-    pub list: Vec<*const c_char>,
+impl Program {
+    /// Its arguments, as execve demands them.
+    pub fn arguments(&self) -> Texts {
+        self.list.texts()
+    }
 }
 
-/// Makes the bytes of a program ready; `path` is where an interpreter finds them.
+/// Makes the bytes of a program ready; `path` is where an interpreter finds them, should it be a script.
 ///
 /// # Safety
 ///
 /// The list is as execve demands.
-pub unsafe fn prepare(content: Vec<u8>, path: &[u8], arguments: Texts) -> Reach<Program> {
-    if let Some(line) = content.strip_prefix(b"#!") {
-        // SAFETY: the caller's promise.
-        return Ok(Program::Script(unsafe { interpreted(line, path, arguments) }?));
+pub unsafe fn prepare(
+    process: &Process,
+    mut content: Vec<u8>,
+    path: &[u8],
+    arguments: Texts,
+) -> Reach<Program> {
+    // SAFETY: the caller's promise.
+    let mut list = unsafe { List::given(arguments) };
+    let mut path = path.to_vec();
+    // An interpreter may be a script in its turn.
+    for _ in 0..INTERPRETERS_MAX {
+        let Some(line) = content.strip_prefix(b"#!") else {
+            let image = Image::Copy(in_memory(c"pvfs-program", &content)?);
+            return Ok(Program { image, list });
+        };
+        let interpreter = list.interpret(line, &path)?;
+        // SAFETY: a C string.
+        if !unsafe { leads_in(AT_FDCWD, interpreter.as_ptr()) } {
+            return Ok(Program { image: Image::Interpreter(interpreter), list });
+        }
+        path = interpreter.into_bytes();
+        content = match process.program(At::Working, &path) {
+            Err(Stop::Outside(out)) => {
+                let out = CString::new(out).map_err(|_| Errno::ENOENT)?;
+                return Ok(Program { image: Image::Interpreter(out), list });
+            }
+            content => content?,
+        };
     }
-    Ok(Program::Copy(in_memory(c"pvfs-program", &content)?))
+    Err(Errno::ELOOP.into())
+}
+
+/// The arguments of a program.
+struct List {
+    /// As they were given, or null after the first interpreter.
+    given: Texts,
+    own: Vec<*const c_char>,
+    /// What entries point to that were not given.
+    texts: Vec<CString>,
+}
+
+impl List {
+    /// # Safety
+    ///
+    /// They are as execve demands.
+    unsafe fn given(arguments: Texts) -> Self {
+        let mut own = Vec::new();
+        if !arguments.is_null() {
+            let mut at = arguments;
+            // SAFETY: the caller's promise.
+            unsafe {
+                while !at.read().is_null() {
+                    own.push(at.read());
+                    at = at.add(1);
+                }
+            }
+        }
+        own.push(std::ptr::null());
+        Self { given: arguments, own, texts: Vec::new() }
+    }
+
+    /// Puts what a line of a script says before the script's path, in the place of the program's own name.
+    fn interpret(&mut self, line: &[u8], script: &[u8]) -> Result<CString, Errno> {
+        let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+        let space = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+        let (interpreter, argument) = (&line[..space], line[space..].trim_ascii());
+        let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| Errno::ENOENT);
+        let interpreter = text(interpreter)?;
+        let argument = if argument.is_empty() { None } else { Some(text(argument)?) };
+        let first = [Some(interpreter.clone()), argument, Some(text(script)?)];
+        let first: Vec<CString> = first.into_iter().flatten().collect();
+        // The interpreter does not get the name that the program was called by; there may be none.
+        let called = usize::from(self.own.len() > 1);
+        self.own.splice(..called, first.iter().map(|text| text.as_ptr()));
+        self.texts.extend(first);
+        self.given = std::ptr::null();
+        Ok(interpreter)
+    }
+
+    fn texts(&self) -> Texts {
+        if self.given.is_null() { self.own.as_ptr() } else { self.given }
+    }
 }
 
 /// A copy in memory, as a file of the kernel's. Its number is out of the way of whatever the program does with
 /// descriptors.
 pub fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
-    let copy = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
+    let made = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::EXEC);
+    // Kernels before 6.3 do not know the word, and need not be told.
+    let made = made.or_else(|_| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC));
+    let copy = made?;
     let mut done = 0;
     while done < content.len() {
         done += rustix::io::write(&copy, &content[done..])?;
@@ -182,22 +266,20 @@ pub fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Err
 ///
 /// # Safety
 ///
-/// The lists are as execve demands.
-unsafe fn start(program: Program, arguments: Texts, environment: Texts) -> Reach<c_int> {
-    // SAFETY: the caller's promise; an empty path with the flag means the descriptor itself. The interpreter
-    // may be anywhere but in the file system.
+/// The list is as execve demands.
+unsafe fn start(program: Program, environment: Texts) -> Reach<c_int> {
+    let (arguments, environment) = (program.arguments() as usize, environment as usize);
+    // SAFETY: the caller's promise, and that of who made the program ready; an empty path with the flag means the
+    // descriptor itself.
     unsafe {
-        match program {
-            Program::Copy(copy) => {
+        match &program.image {
+            Image::Copy(copy) => {
                 let (copy, empty, flag) = (copy.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH);
-                let (arguments, environment) = (arguments as usize, environment as usize);
                 let words = (copy as usize, empty as usize, flag as usize);
                 kernel(libc::SYS_execveat, words.0, words.1, arguments, environment, words.2, 0)
             }
-            Program::Script(script) => {
-                let (path, list) = (script.interpreter.as_ptr(), script.list.as_ptr());
-                let words = (path as usize, list as usize, environment as usize);
-                kernel(libc::SYS_execve, words.0, words.1, words.2, 0, 0, 0)
+            Image::Interpreter(path) => {
+                kernel(libc::SYS_execve, path.as_ptr() as usize, arguments, environment, 0, 0, 0)
             }
         };
     }
@@ -217,9 +299,10 @@ unsafe fn execute_or_interpret(path: *const c_char, arguments: Texts, environmen
         if errno() != Errno(libc::ENOEXEC as u32) {
             return failed;
         }
-        match interpreted(b"/bin/sh", text(path), arguments) {
-            Ok(shell) => execve(shell.interpreter.as_ptr(), shell.list.as_ptr(), environment),
-            Err(stop) => fail(stop.errno()),
+        let mut list = List::given(arguments);
+        match list.interpret(b"/bin/sh", text(path)) {
+            Ok(shell) => execve(shell.as_ptr(), list.texts(), environment),
+            Err(errno) => fail(errno),
         }
     }
 }
@@ -260,36 +343,6 @@ pub fn tried(paths: &[CString], begin: impl Fn(*const c_char) -> Errno) -> Optio
         }
     }
     Some(if refused { Errno::EACCES } else { Errno::ENOENT })
-}
-
-/// What `#!` names, with the script's path as its argument.
-///
-/// # Safety
-///
-/// The list is as execve demands.
-unsafe fn interpreted(line: &[u8], path: &[u8], arguments: Texts) -> Reach<Script> {
-    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
-    let space = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
-    let (interpreter, argument) = (&line[..space], line[space..].trim_ascii());
-    let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| Errno::ENOENT);
-    let (interpreter, argument, script) = (text(interpreter)?, text(argument)?, text(path)?);
-    let mut list = vec![interpreter.as_ptr()];
-    if !argument.is_empty() {
-        list.push(argument.as_ptr());
-    }
-    list.push(script.as_ptr());
-    // SAFETY: the caller's promise. The first is the program's own name, which the interpreter does not get.
-    unsafe {
-        if !arguments.is_null() && !arguments.read().is_null() {
-            let mut at = arguments.add(1);
-            while !at.read().is_null() {
-                list.push(at.read());
-                at = at.add(1);
-            }
-        }
-    }
-    list.push(std::ptr::null());
-    Ok(Script { interpreter, _texts: vec![argument, script], list })
 }
 
 /// An environment with the present working directory in it.
@@ -380,3 +433,6 @@ fn own_environment() -> Texts {
     // SAFETY: the C library's variable; who changes it meanwhile has to look out, as with execv itself.
     unsafe { environ }
 }
+
+/// As many as Linux takes one for the other.
+const INTERPRETERS_MAX: usize = 5;

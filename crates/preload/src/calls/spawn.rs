@@ -26,7 +26,7 @@ use pvfs_posix::{At, Stop};
 use pvfs_wire::Errno;
 
 use super::execute::{
-    Environment, Program, Texts, candidates, prepare, tried, variable, working_variable,
+    Environment, Image, Texts, candidates, prepare, tried, variable, working_variable,
 };
 use crate::interpose;
 use pvfs_posix::c::answer::errno;
@@ -271,14 +271,16 @@ impl Child {
         let program = with(|process| {
             let content = process.program(At::Working, seen.to_bytes())?;
             // SAFETY: the caller's promise.
-            unsafe { prepare(content, seen.to_bytes(), arguments) }
+            unsafe { prepare(process, content, seen.to_bytes(), arguments) }
         });
         match program {
-            Ok(Program::Copy(copy)) => {
-                let name = CString::new(format!("/proc/self/fd/{}", copy.as_raw_fd()));
-                real(name.expect("digits have no zero").as_ptr(), arguments)
-            }
-            Ok(Program::Script(script)) => real(script.interpreter.as_ptr(), script.list.as_ptr()),
+            Ok(program) => match &program.image {
+                Image::Copy(copy) => {
+                    let name = CString::new(format!("/proc/self/fd/{}", copy.as_raw_fd()));
+                    real(name.expect("digits have no zero").as_ptr(), program.arguments())
+                }
+                Image::Interpreter(path) => real(path.as_ptr(), program.arguments()),
+            },
             Err(Stop::Outside(path)) => match CString::new(path) {
                 Ok(path) => real(path.as_ptr(), arguments),
                 Err(_) => Errno::ENOENT.0 as c_int,

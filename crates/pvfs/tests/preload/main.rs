@@ -7,6 +7,7 @@ mod execution;
 mod failures;
 mod inheritance;
 mod languages;
+mod libraries;
 mod locks;
 mod programs;
 mod tools;

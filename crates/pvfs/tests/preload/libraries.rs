@@ -1,0 +1,133 @@
+//! Shared libraries, and interpreters of scripts, that lie in the file system.
+
+use std::process::Command;
+
+use super::{compiled, same};
+use crate::support::{TestCluster, text};
+
+/// Compiles a library in the scratch directory; false where there is no compiler.
+fn library(cluster: &TestCluster, file: &str, source: &str, options: &[&str]) -> bool {
+    let scratch = cluster.scratch();
+    let (from, to) = (scratch.join(format!("{file}.c")), scratch.join(file));
+    std::fs::write(&from, source).unwrap();
+    let mut command = Command::new("gcc");
+    command.args(["-shared", "-fPIC", "-Wl,--no-as-needed", "-o"]).args([&to, &from]);
+    let Ok(output) = command.args(options).current_dir(scratch).output() else {
+        eprintln!("skipped: gcc is not installed");
+        return false;
+    };
+    assert!(output.status.success(), "{}", text(&output));
+    true
+}
+
+const PROGRAM: &str = r#"
+#include <dlfcn.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static void *load(const char *name, int flags) {
+    void *handle = dlopen(name, flags);
+    if (!handle) { printf("%s: %s\n", name, flags & RTLD_NOLOAD ? "is not loaded" : dlerror()); return 0; }
+    int (*answer)(void) = (int (*)(void))dlsym(handle, "answer");
+    Dl_info about = {0};
+    printf("%s: %d, known as %s\n", name, answer ? answer() : -1, answer && dladdr((void *)answer, &about) ? about.dli_fname : "nothing");
+    return handle;
+}
+int main(int argc, char **argv) {
+    setvbuf(stdout, 0, _IOLBF, 0);
+    if (argc > 1) { load(argv[1], RTLD_NOW); return 0; }
+    char path[4096], *here = getcwd(0, 0);
+    snprintf(path, sizeof path, "%s/liba.so", here);
+    load("./liba.so", RTLD_NOW | RTLD_NOLOAD);
+    void *first = load("./liba.so", RTLD_NOW), *second = load(path, RTLD_LAZY), *third = load("link.so", RTLD_NOW), *fourth = load("./link.so", RTLD_NOW);
+    printf("one library: %d %d %d\n", first == second, third == 0, fourth == first);
+    printf("%d\n", load(path, RTLD_NOW | RTLD_NOLOAD) == first);
+    load("libb.so.1", RTLD_NOW | RTLD_NOLOAD);
+    load("./librpath.so", RTLD_NOW);
+    load("./none.so", RTLD_NOW); load("/none/none.so", RTLD_NOW); load("libnone.so", RTLD_NOW); load("", RTLD_NOW);
+    printf("itself: %d\n", dlopen(0, RTLD_NOW) != 0);
+    printf("no library: %d\n", dlopen("./text.so", RTLD_NOW) == 0 && strstr(dlerror(), "invalid ELF header"));
+    /* Another file in its place, when nobody has it any more. */
+    load("./liby.so", RTLD_NOW); first = dlopen("./liby.so", RTLD_NOW); dlclose(first); dlclose(first);
+    printf("gone: %d\n", dlopen("./liby.so", RTLD_NOW | RTLD_NOLOAD) == 0);
+    rename("libz.so", "liby.so"); load("./liby.so", RTLD_NOW);
+    return 0;
+}
+"#;
+
+#[test]
+fn libraries_are_loaded_with_what_they_need() {
+    let cluster = TestCluster::start(2);
+    let b = "#include <stdio.h>\nint b(void) { return 40; }\n\
+             static __attribute__((constructor)) void begin(void) { FILE *note = fopen(\"note\", \"a\"); fputs(\"b\\n\", note); fclose(note); }\n";
+    let answers = |number: u32| format!("int answer(void) {{ return {number}; }}\n");
+    let needs =
+        |other: &str| format!("int {other}(void); int answer(void) {{ return {other}() + 2; }}\n");
+    let all = library(&cluster, "libb.so.1", b, &["-Wl,-soname,libb.so.1"])
+        && library(
+            &cluster,
+            "liba.so",
+            &needs("b"),
+            &["-l:libb.so.1", "-L.", "-Wl,-rpath,$ORIGIN/deps"],
+        )
+        && library(&cluster, "libd.so", "int d(void) { return 5; }\n", &["-Wl,-soname,libd.so"])
+        && library(
+            &cluster,
+            "libc1.so",
+            "int d(void); int c(void) { return d(); }\n",
+            &["-ld", "-L.", "-Wl,-soname,libc1.so"],
+        )
+        && library(
+            &cluster,
+            "librpath.so",
+            &needs("c"),
+            &["-lc1", "-L.", "-Wl,-rpath-link,.", "-Wl,--disable-new-dtags,-rpath,${ORIGIN}/deps"],
+        )
+        && library(&cluster, "liby.so", &answers(7), &[])
+        && library(&cluster, "libz.so", &answers(8), &[])
+        && compiled(&cluster, "loader", PROGRAM).is_some();
+    if !all {
+        return;
+    }
+    let lay = "mkdir deps; cp $S/liba.so $S/librpath.so $S/liby.so $S/libz.so .; \
+               cp $S/libb.so.1 $S/libc1.so $S/libd.so deps; ln -s liba.so link.so; echo text > text.so";
+    same(&cluster, &format!("{lay}; $S/loader; cat note; ls"));
+    // By links that lead in and out, and by the list of directories.
+    let rest = "ln -sfn $PWD/liby.so $S/in.so; $S/loader $S/in.so | cut -d, -f1; \
+                cp $S/liby.so $S/outside.so; ln -s $S/outside.so out.so; $S/loader ./out.so | cut -d, -f1; \
+                LD_LIBRARY_PATH=/none:$PWD/deps:$PWD $S/loader liba.so | cut -d, -f1; LD_LIBRARY_PATH=$PWD/deps $S/loader libd.so; \
+                cd deps; $S/loader ../liba.so; $S/loader libb.so.1";
+    same(&cluster, &format!("{lay}; {rest}"));
+}
+
+#[test]
+fn scripts_run_by_interpreters_that_lie_there_too() {
+    let cluster = TestCluster::start(2);
+    let spawn = "#include <spawn.h>\n#include <stdio.h>\n#include <string.h>\n#include <sys/wait.h>\nextern char **environ;\n\
+                 int main(int n, char **v) { pid_t child; int status = 0, failed = posix_spawn(&child, v[1], 0, 0, v + 1, environ);\n\
+                 if (!failed) waitpid(child, &status, 0); printf(\"%s %d\\n\", strerror(failed), status); return 0; }\n";
+    if compiled(&cluster, "spawns", spawn).is_none() {
+        return;
+    }
+    let scripts = "printf '#!/bin/sh -e\\necho \"$0: $*\"\\n' > inner; printf \"#!$PWD/inner two words\\n\" > outer; \
+                   ln -s /bin/sh shell; printf \"#!$PWD/shell\\necho linked \\$#\\n\" > linked; printf \"#!$PWD/loop\\n\" > loop; \
+                   printf \"#!$PWD/nothing\\n\" > nowhere; cp /bin/sh copied; printf \"#!$PWD/copied\\necho copied \\$1\\n\" > by_copy; \
+                   chmod +x inner outer linked loop nowhere by_copy; mkdir d; cd d";
+    let each = "for name in outer linked by_copy nowhere; do ../$name a 'b c'; echo $?; $PWD/../$name; env ../$name x; $S/spawns ../$name y; done; \
+                ../loop; echo $?; $S/spawns ../loop";
+    same(&cluster, &format!("({scripts}; {each}) 2>&1"));
+}
+
+#[test]
+fn a_python_environment_may_lie_there() {
+    let cluster = TestCluster::start(2);
+    // A module in C, where Python looks first.
+    let module = "cp $(python3 -c 'import _ctypes; print(_ctypes.__file__)') . && PYTHONPATH=$PWD python3 -c \
+                  'import ctypes, _ctypes; print(_ctypes.__file__, ctypes.sizeof(ctypes.c_long), ctypes.CDLL(_ctypes.__file__)._name)'";
+    let environment = "python3 -m venv --without-pip env && env/bin/python -c 'import sys; print(sys.prefix, sys.executable)'; \
+                       printf \"#!$PWD/env/bin/python\\nimport sys; print(sys.argv, sys.prefix)\\n\" > env/bin/tool; chmod +x env/bin/tool; \
+                       env/bin/tool x; PATH=$PWD/env/bin:$PATH; tool y; . env/bin/activate; python -c 'import sys; print(sys.prefix)'";
+    same(&cluster, &format!("({module}; {environment}) 2>&1"));
+}
