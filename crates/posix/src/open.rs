@@ -55,6 +55,15 @@ impl Process {
         })
     }
 
+    /// The like of a library, which to load is to read; and what it is.
+    pub fn library(&self, at: At, path: &[u8]) -> Reach<(Attr, Vec<u8>)> {
+        self.reach(at, path, true, |user, spot| {
+            let opened = user.open(spot.target(), OpenFlags::READ, 0, Striping::default());
+            let opening = block_on(opened)?;
+            Ok((opening.attr, program_of(user, opening.file, opening.attr.size)?))
+        })
+    }
+
     /// The like of one that is open (fexecve).
     pub fn program_open(&self, fd: RawFd) -> Reach<Vec<u8>> {
         let (user, handle) = (self.user()?, self.description(fd)?.record.handle);

@@ -5,7 +5,7 @@ mod copy;
 mod data;
 mod descriptors;
 mod directories;
-mod execute;
+pub mod execute;
 mod fcntl;
 #[cfg(target_arch = "x86_64")]
 mod libraries;

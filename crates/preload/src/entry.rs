@@ -33,6 +33,8 @@ unsafe extern "C" fn begin(_count: c_int, _arguments: Texts, environment: Texts)
         }
     }
     IS_KEPT_SAFE.store(true, Relaxed);
+    // SAFETY: as above.
+    unsafe { crate::calls::execute::put_away_libraries(environment) };
     let _ = catch_unwind(|| {
         let working = std::env::var(state::WORKING_VARIABLE).ok();
         state::begin(Settings::of_process, working.as_deref());

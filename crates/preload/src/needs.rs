@@ -22,6 +22,12 @@ impl Needs {
         Self::read(content, origin).unwrap_or_default()
     }
 
+    /// Where to look, in this order. `rpath`: the own one, and those of what needs this; `listed`: of `LD_LIBRARY_PATH`.
+    pub fn places(&self, rpath: &[Vec<u8>], listed: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let rpath = if self.runpath.is_empty() { rpath } else { &[] };
+        [rpath, listed, &self.runpath].concat()
+    }
+
     fn read(content: &[u8], origin: &[u8]) -> Option<Self> {
         let file = ElfBytes::<NativeEndian>::minimal_parse(content).ok()?;
         let texts = file.find_common_data().ok()?.dynsyms_strs?;

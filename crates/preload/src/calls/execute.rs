@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use libc::AT_FDCWD;
@@ -16,6 +16,8 @@ use pvfs_posix::{At, Process, Reach, Stop};
 use pvfs_wire::Errno;
 use rustix::fs::MemfdFlags;
 
+#[cfg(target_arch = "x86_64")]
+use super::libraries::copies as linked;
 use crate::interpose;
 #[cfg(target_arch = "x86_64")]
 use crate::listing::{List as Listed, listing};
@@ -142,6 +144,8 @@ pub struct Program {
     pub image: Image,
     /// What it is given.
     list: List,
+    /// Copies of the libraries that it is linked with.
+    libraries: Vec<OwnedFd>,
 }
 
 /// What the kernel executes in the place of a file of ours.
@@ -156,6 +160,57 @@ impl Program {
     /// Its arguments, as execve demands them.
     pub fn arguments(&self) -> Texts {
         self.list.texts()
+    }
+
+    /// This environment, from which the loader learns of the libraries as well.
+    ///
+    /// # Safety
+    ///
+    /// `given` is as execve demands.
+    pub unsafe fn environment(&self, given: Texts) -> Environment {
+        if self.libraries.is_empty() {
+            return Environment { given, own: None };
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            Environment::replacing(given, c"LD_PRELOAD", |before| {
+                // Nobody to tell who would put them away again.
+                let before = before?.to_bytes();
+                let paths = self.libraries.iter().map(|copy| preloaded(copy.as_raw_fd()));
+                CString::new(before.iter().copied().chain(paths.flatten()).collect::<Vec<u8>>())
+                    .ok()
+            })
+        }
+    }
+}
+
+/// What is added to the list of what is loaded before all else, for a copy of a library.
+fn preloaded(fd: c_int) -> Vec<u8> {
+    format!("{PRELOADED}{fd}").into_bytes()
+}
+
+/// Takes the libraries off the list that a process before this one has put there, and closes them: they are loaded, and
+/// none of what this one executes needs them.
+///
+/// # Safety
+///
+/// The environment is a list of C strings that ends in null, which nobody uses meanwhile.
+pub unsafe fn put_away_libraries(environment: Texts) {
+    let mut at = environment;
+    // SAFETY: the caller's promise; the texts are this process's own.
+    unsafe {
+        while !at.is_null() && !at.read().is_null() {
+            let variable = at.read().cast_mut();
+            let all = text(variable);
+            let start = all.windows(PRELOADED.len()).position(|part| part == PRELOADED.as_bytes());
+            if let Some(start) = start.filter(|_| all.starts_with(b"LD_PRELOAD=")) {
+                let numbers = String::from_utf8_lossy(&all[start..]).into_owned();
+                variable.add(start).write(0);
+                let numbers = numbers.split(PRELOADED).filter_map(|number| number.parse().ok());
+                numbers.for_each(|number| drop(OwnedFd::from_raw_fd(number)));
+            }
+            at = at.add(1);
+        }
     }
 }
 
@@ -177,18 +232,23 @@ pub unsafe fn prepare(
     for _ in 0..INTERPRETERS_MAX {
         let Some(line) = content.strip_prefix(b"#!") else {
             let image = Image::Copy(in_memory(c"pvfs-program", &content)?);
-            return Ok(Program { image, list });
+            let libraries = linked(process, &content, &path);
+            return Ok(Program { image, list, libraries });
         };
         let interpreter = list.interpret(line, &path)?;
         // SAFETY: a C string.
         if !unsafe { leads_in(AT_FDCWD, interpreter.as_ptr()) } {
-            return Ok(Program { image: Image::Interpreter(interpreter), list });
+            return Ok(Program {
+                image: Image::Interpreter(interpreter),
+                list,
+                libraries: Vec::new(),
+            });
         }
         path = interpreter.into_bytes();
         content = match process.program(At::Working, &path) {
             Err(Stop::Outside(out)) => {
                 let out = CString::new(out).map_err(|_| Errno::ENOENT)?;
-                return Ok(Program { image: Image::Interpreter(out), list });
+                return Ok(Program { image: Image::Interpreter(out), list, libraries: Vec::new() });
             }
             content => content?,
         };
@@ -248,6 +308,11 @@ impl List {
     }
 }
 
+#[cfg(not(target_arch = "x86_64"))]
+fn linked(_: &Process, _: &[u8], _: &[u8]) -> Vec<OwnedFd> {
+    Vec::new()
+}
+
 /// A copy in memory, as a file of the kernel's. Its number is out of the way of whatever the program does with
 /// descriptors.
 pub fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
@@ -268,7 +333,9 @@ pub fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Err
 ///
 /// The list is as execve demands.
 unsafe fn start(program: Program, environment: Texts) -> Reach<c_int> {
-    let (arguments, environment) = (program.arguments() as usize, environment as usize);
+    // SAFETY: the caller's promise.
+    let environment = unsafe { program.environment(environment) };
+    let (arguments, environment) = (program.arguments() as usize, environment.texts() as usize);
     // SAFETY: the caller's promise, and that of who made the program ready; an empty path with the flag means the
     // descriptor itself.
     unsafe {
@@ -359,6 +426,21 @@ impl Environment {
     ///
     /// `given` is null or a list of C strings that ends in null.
     pub unsafe fn of(given: Texts, wanted: Option<CString>) -> Self {
+        let name = CString::new(WORKING_VARIABLE).expect("it has no zero");
+        // SAFETY: the caller's promise.
+        unsafe { Self::replacing(given, &name, |_| wanted) }
+    }
+
+    /// With what `replace` makes of a variable (`NAME=value`), which may be to have none.
+    ///
+    /// # Safety
+    ///
+    /// `given` is null or a list of C strings that ends in null.
+    unsafe fn replacing(
+        given: Texts,
+        name: &CStr,
+        replace: impl FnOnce(Option<&CStr>) -> Option<CString>,
+    ) -> Self {
         let as_given = Self { given, own: None };
         if given.is_null() {
             return as_given;
@@ -370,15 +452,17 @@ impl Environment {
         unsafe {
             while !at.read().is_null() {
                 let variable = at.read();
-                if is_working(text(variable)) {
-                    had = Some(CStr::from_ptr(variable).to_owned());
+                let rest = text(variable).strip_prefix(name.to_bytes());
+                if rest.is_some_and(|rest| rest.starts_with(b"=")) {
+                    had = Some(CStr::from_ptr(variable));
                 } else {
                     texts.push(variable);
                 }
                 at = at.add(1);
             }
         }
-        if had == wanted {
+        let wanted = replace(had);
+        if had == wanted.as_deref() {
             return as_given;
         }
         let wanted = wanted.unwrap_or_default();
@@ -393,10 +477,6 @@ impl Environment {
     pub fn texts(&self) -> Texts {
         self.own.as_ref().map_or(self.given, |(_, texts)| texts.as_ptr())
     }
-}
-
-fn is_working(variable: &[u8]) -> bool {
-    variable.strip_prefix(WORKING_VARIABLE.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
 }
 
 /// The working directory, for the environment.
@@ -436,3 +516,6 @@ fn own_environment() -> Texts {
 
 /// As many as Linux takes one for the other.
 const INTERPRETERS_MAX: usize = 5;
+
+/// Before the number of each library that is loaded before all else, in the list of those.
+const PRELOADED: &str = ":/proc/self/fd/";

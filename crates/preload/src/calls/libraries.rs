@@ -10,29 +10,34 @@
 //!                             dlopen /proc/self/fd/801    a copy of /pvfs/env/x.so
 //! ```
 //!
-//! What a program is linked with is loaded before we are there.
+//! What a program of ours is linked with is loaded before we are there. Who executes it therefore hands copies on, open
+//! and at the end of LD_PRELOAD, from where the program takes them off when it begins ([`super::execute`]).
 
 #![allow(unsafe_code)]
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::panic::catch_unwind;
 use std::ptr::null_mut;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use libc::{AT_FDCWD, O_CLOEXEC, O_RDONLY, RTLD_LAZY, RTLD_NOLOAD};
+use libc::{AT_FDCWD, RTLD_LAZY, RTLD_NOLOAD};
+use pvfs_posix::c::answer::fail;
 use pvfs_posix::c::memory::text;
-use pvfs_posix::c::route::leads_in;
-use pvfs_posix::c::state::with;
-use pvfs_posix::numbers::OURS;
+use pvfs_posix::c::route::{at_path, leads_in};
+use pvfs_posix::{At, Process, Reach};
+use pvfs_wire::{Errno, Handle};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::execute::in_memory;
 use crate::interpose;
 use crate::needs::{Needs, directories};
 use crate::real::{Address, Real};
 
-type Handle = *mut c_void;
+type Loader = *mut c_void;
 
 /// A library that was loaded from here.
 struct Loaded {
@@ -44,13 +49,7 @@ struct Loaded {
 }
 
 /// Which file, and which of its contents.
-#[derive(Clone, Copy, Eq, PartialEq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    bytes: i64,
-    changed: (i64, i64),
-}
+type Identity = (Handle, u64);
 
 /// All of them; none goes, for the loader may know it longer than whoever loaded it.
 static LOADED: Mutex<Vec<Loaded>> = Mutex::new(Vec::new());
@@ -60,7 +59,7 @@ static REAL: Real = Real::new(c"dlopen");
 /// What becomes of a call of dlopen: the function to go on with, or null and the answer.
 #[repr(C)]
 pub struct Found {
-    handle: Handle,
+    handle: Loader,
     onward: Address,
 }
 
@@ -73,7 +72,7 @@ pub struct Found {
 // SAFETY: the arguments are kept over the call, at which the stack is aligned; it is given back before the jump or the return.
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
-pub unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> Handle {
+pub unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> Loader {
     std::arch::naked_asm!(
         "push rdi",
         "push rsi",
@@ -121,10 +120,12 @@ unsafe extern "C" fn find(path: *const c_char, flags: c_int) -> Found {
 }
 
 /// Loads a library if it is one of ours; null if it cannot be loaded.
-fn find_ours(path: &[u8], flags: c_int) -> Option<Handle> {
+fn find_ours(path: &[u8], flags: c_int) -> Option<Loader> {
     if path.contains(&b'/') {
-        let may_be_ours = !is_the_kernels(path);
-        return may_be_ours.then(|| load(path, flags, &mut Vec::new(), &[]))?;
+        return match found(path)? {
+            Content::Outside(same) if same == path => None,
+            content => load(path, content, flags, &mut Vec::new(), &[]),
+        };
     }
     // Directories that libraries name are looked at by the loader alone.
     let listed: Vec<Vec<u8>> =
@@ -136,17 +137,21 @@ fn find_ours(path: &[u8], flags: c_int) -> Option<Handle> {
         return Some(known);
     }
     // The first directory in which it is counts, whosever that is.
-    let found = |path: &Vec<u8>| match is_inside(path) {
-        true => Some(load(path, flags, &mut Vec::new(), &[])?),
-        false => is_the_kernels(path).then(null_mut),
-    };
-    listed.iter().find_map(found).filter(|handle| !handle.is_null())
+    let (path, content) = listed.iter().find_map(|path| Some((path, found(path)?)))?;
+    load(path, content, flags, &mut Vec::new(), &[])
 }
 
-/// Loads the library at a path of ours, after what it needs. `None` where there is none; null where the loader does not
-/// take it, which has said why. `above`: what is being loaded that needs it; `rpath`: the directories that those name for all.
-fn load(path: &[u8], flags: c_int, above: &mut Vec<Identity>, rpath: &[Vec<u8>]) -> Option<Handle> {
-    let Library { file, absolute, content } = match read(path)? {
+/// Loads a library that was found at a path, after what it needs. `None` where it cannot be; null where the loader does
+/// not take it, which has said why. `above`: what is being loaded that needs it; `rpath`: the directories that those name
+/// for all.
+fn load(
+    path: &[u8],
+    content: Content,
+    flags: c_int,
+    above: &mut Vec<Identity>,
+    rpath: &[Vec<u8>],
+) -> Option<Loader> {
+    let Library { file, absolute, content } = match content {
         Content::Ours(library) => library,
         Content::Outside(path) => return Some(real(&path, flags).unwrap_or(null_mut())),
     };
@@ -159,20 +164,15 @@ fn load(path: &[u8], flags: c_int, above: &mut Vec<Identity>, rpath: &[Vec<u8>])
     if above.contains(&file) || above.len() > DEPTH_MAX {
         return None;
     }
-    let slash = absolute.iter().rposition(|byte| *byte == b'/')?;
-    let (origin, name) = (&absolute[..slash], &absolute[slash + 1..]);
+    let (origin, name) = (directory_of(&absolute), absolute.rsplit(|byte| *byte == b'/').next()?);
     let needs = Needs::of(&content, origin);
     let rpath = [&needs.rpath, rpath].concat();
     above.push(file);
-    let held: Vec<Handle> = needs
+    let held: Vec<Loader> = needs
         .names
         .iter()
         .filter(|name| !name.contains(&b'/'))
-        .filter_map(|name| {
-            let listed = if needs.runpath.is_empty() { &rpath[..] } else { &[] };
-            let places = [listed, &searched(), &needs.runpath].concat();
-            need(name, &places, above, &rpath)
-        })
+        .filter_map(|name| need(name, &needs.places(&rpath, &searched()), above, &rpath))
         .collect();
     above.pop();
     let copy = in_memory(&CString::new(name).ok()?, &content).ok()?;
@@ -192,13 +192,51 @@ fn need(
     places: &[Vec<u8>],
     above: &mut Vec<Identity>,
     rpath: &[Vec<u8>],
-) -> Option<Handle> {
+) -> Option<Loader> {
     let paths = places.iter().map(|directory| in_directory(directory, name));
     let mut paths = paths.filter(|path| is_inside(path)).peekable();
     paths.peek()?;
-    let load = |path: Vec<u8>| load(&path, RTLD_LAZY, above, rpath);
-    let handle = real(name, RTLD_LAZY | RTLD_NOLOAD).or_else(|| paths.find_map(load));
+    let mut load = |path: Vec<u8>| load(&path, found(&path)?, RTLD_LAZY, above, rpath);
+    let handle = real(name, RTLD_LAZY | RTLD_NOLOAD).or_else(|| paths.find_map(&mut load));
     handle.filter(|handle| !handle.is_null())
+}
+
+/// Copies of those of our libraries that the program at a path is linked with, and that those are linked with. They stay
+/// open over an exec.
+pub fn copies(process: &Process, content: &[u8], path: &[u8]) -> Vec<OwnedFd> {
+    let (mut seen, mut copies) = (BTreeSet::new(), Vec::new());
+    let needs = Needs::of(content, directory_of(&absolute(process, path)));
+    copy_what_is_needed(process, &needs, &[], &mut seen, &mut copies);
+    copies
+}
+
+fn copy_what_is_needed(
+    process: &Process,
+    needs: &Needs,
+    above: &[Vec<u8>],
+    seen: &mut BTreeSet<Vec<u8>>,
+    copies: &mut Vec<OwnedFd>,
+) {
+    let rpath = [&needs.rpath, above].concat();
+    let places = needs.places(&rpath, &searched());
+    for name in needs.names.iter().filter(|name| !name.contains(&b'/')) {
+        let paths = places.iter().map(|directory| in_directory(directory, name));
+        let known = |path: &Vec<u8>| is_inside(path) || is_the_kernels(path);
+        let found = paths.filter(known).find_map(|path| match is_inside(&path) {
+            true => read(process, At::Working, &path).ok(),
+            false => Some(Content::Outside(path)),
+        });
+        let Some(Content::Ours(library)) = found else { continue };
+        if copies.len() >= COPIES_MAX || !seen.insert(name.clone()) {
+            continue;
+        }
+        let name = CString::new(&name[..]).unwrap_or_default();
+        let copy = in_memory(&name, &library.content);
+        let copy = copy.ok().filter(|copy| fcntl_setfd(copy, FdFlags::empty()).is_ok());
+        copies.extend(copy);
+        let needs = Needs::of(&library.content, directory_of(&library.absolute));
+        copy_what_is_needed(process, &needs, &rpath, seen, copies);
+    }
 }
 
 fn in_directory(directory: &[u8], name: &[u8]) -> Vec<u8> {
@@ -206,7 +244,7 @@ fn in_directory(directory: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// One that was loaded before and still is.
-fn known(file: Identity, flags: c_int) -> Option<Handle> {
+fn known(file: Identity, flags: c_int) -> Option<Loader> {
     let name = loaded().iter().rev().find(|library| library.file == file)?.name.clone();
     real(name.to_bytes(), flags | RTLD_NOLOAD)
 }
@@ -227,46 +265,52 @@ struct Library {
     content: Vec<u8>,
 }
 
-fn read(path: &[u8]) -> Option<Content> {
-    let c_path = CString::new(path).ok()?;
-    // SAFETY: a C string, a structure and a buffer of ours; the number is closed by who opened it.
+fn read(process: &Process, at: At, path: &[u8]) -> Reach<Content> {
+    let (attr, content) = process.library(at, path)?;
+    let (file, absolute) = ((attr.handle, attr.change), absolute(process, path));
+    Ok(Content::Ours(Library { file, absolute, content }))
+}
+
+/// What a path leads to, for who is not inside a call of ours.
+fn found(path: &[u8]) -> Option<Content> {
+    let (found, path) = (RefCell::new(None), CString::new(path).ok()?);
+    // SAFETY: C strings, ours and those that the function hands on.
     unsafe {
-        let fd = super::open::open(c_path.as_ptr(), O_RDONLY | O_CLOEXEC, 0);
-        if fd < 0 {
-            return None;
-        }
-        let (mut about, mut content) = (std::mem::zeroed::<libc::stat64>(), Vec::new());
-        if !OURS.has(fd) {
-            let path = rustix::fs::readlink(format!("/proc/self/fd/{fd}"), Vec::new());
-            super::descriptors::close(fd);
-            return Some(Content::Outside(path.ok()?.into_bytes()));
-        }
-        let mut is_whole = super::stat::fstat(fd, &raw mut about) == 0;
-        while is_whole && (content.len() as i64) < about.st_size {
-            let start = content.len();
-            content.resize(start + PIECE_BYTES.min((about.st_size as usize) - start), 0);
-            let rest = &mut content[start..];
-            let got = super::data::read(fd, rest.as_mut_ptr().cast(), rest.len());
-            is_whole = got > 0;
-            content.truncate(start + usize::try_from(got).unwrap_or(0));
-        }
-        let of_ours = || with(|process| Ok(process.description(fd)?.path().to_vec())).ok();
-        let absolute = if path.starts_with(b"/") { Some(path.to_vec()) } else { of_ours() };
-        super::descriptors::close(fd);
-        let file = Identity {
-            device: about.st_dev,
-            inode: about.st_ino,
-            bytes: about.st_size,
-            changed: (about.st_ctime, about.st_ctime_nsec),
-        };
-        let absolute = absolute.filter(|_| is_whole)?;
-        Some(Content::Ours(Library { file, absolute, content }))
+        at_path(
+            AT_FDCWD,
+            path.as_ptr(),
+            |_, path| match accessat(CWD, text(path), Access::EXISTS, AtFlags::empty()) {
+                Ok(()) => {
+                    found.replace(Some(Content::Outside(text(path).to_vec())));
+                    0
+                }
+                Err(_) => fail(Errno::ENOENT),
+            },
+            |process, at, path| {
+                found.replace(Some(read(process, at, path)?));
+                Ok(0)
+            },
+        );
     }
+    found.into_inner()
+}
+
+/// A path from the root on.
+fn absolute(process: &Process, path: &[u8]) -> Vec<u8> {
+    if path.starts_with(b"/") {
+        return path.to_vec();
+    }
+    [&process.working().unwrap_or_default(), b"/".as_slice(), path].concat()
+}
+
+/// The directory of an absolute path.
+fn directory_of(path: &[u8]) -> &[u8] {
+    &path[..path.iter().rposition(|byte| *byte == b'/').unwrap_or(0)]
 }
 
 /// The C library's own.
-fn real(path: &[u8], flags: c_int) -> Option<Handle> {
-    type Function = unsafe extern "C" fn(*const c_char, c_int) -> Handle;
+fn real(path: &[u8], flags: c_int) -> Option<Loader> {
+    type Function = unsafe extern "C" fn(*const c_char, c_int) -> Loader;
     let path = CString::new(path).ok()?;
     // SAFETY: the next function of this name is the C library's, of this type; it is given a C string.
     let handle = unsafe {
@@ -276,7 +320,7 @@ fn real(path: &[u8], flags: c_int) -> Option<Handle> {
     (!handle.is_null()).then_some(handle)
 }
 
-fn close(handle: Handle) {
+fn close(handle: Loader) {
     // SAFETY: one that the loader gave, and that is not used any more.
     unsafe { libc::dlclose(handle) };
 }
@@ -303,7 +347,8 @@ fn searched() -> Vec<Vec<u8>> {
 /// A path of the descriptor that was never given to the loader before: it tells libraries apart by those. A number
 /// in slashes and dots, which mean nothing to the kernel.
 fn name_of_its_own(fd: c_int) -> CString {
-    let number = loaded().len();
+    // From one on: a plain number may be that of a library which the program is linked with.
+    let number = loaded().len() + 1;
     let bits = usize::BITS - number.leading_zeros();
     let marks: String =
         (0..bits).map(|bit| if number >> bit & 1 == 1 { "/." } else { "/" }).collect();
@@ -317,5 +362,5 @@ fn loaded() -> MutexGuard<'static, Vec<Loaded>> {
 /// Libraries that need one another, one in the other.
 const DEPTH_MAX: usize = 32;
 
-/// Bytes read at a time.
-const PIECE_BYTES: usize = 4 << 20;
+/// Libraries that are handed on to a program. Each takes a descriptor until it has begun.
+const COPIES_MAX: usize = 128;

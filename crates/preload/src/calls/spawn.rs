@@ -14,7 +14,7 @@
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -58,7 +58,7 @@ interpose! {
         with_child(actions, |child| {
             let environment = Environment::of(environment, child.variable());
             let (actions, environment) = (child.actions(actions), environment.texts());
-            child.spawn(path, arguments, |path, arguments| {
+            child.spawn(path, arguments, environment, |path, arguments, environment| {
                 real(pid, path, actions, attributes, arguments, environment)
             })
         })
@@ -68,14 +68,14 @@ interpose! {
         with_child(actions, |child| {
             let environment = Environment::of(environment, child.variable());
             let (actions, environment) = (child.actions(actions), environment.texts());
-            let real = |file, arguments| {
+            let real = |file, arguments, environment| {
                 real(pid, file, actions, attributes, arguments, environment)
             };
             if file.is_null() || text(file).contains(&b'/') {
-                return child.spawn(file, arguments, real);
+                return child.spawn(file, arguments, environment, real);
             }
-            let Some(paths) = candidates(file) else { return real(file, arguments) };
-            let begun = |path| Errno(child.spawn(path, arguments, real).unsigned_abs());
+            let Some(paths) = candidates(file) else { return real(file, arguments, environment) };
+            let begun = |path| Errno(child.spawn(path, arguments, environment, real).unsigned_abs());
             tried(&paths, begun).map_or(0, |errno| errno.0 as c_int)
         })
     }
@@ -253,20 +253,21 @@ impl Child {
     ///
     /// # Safety
     ///
-    /// The list is as execve demands, the path null or a C string.
+    /// The lists are as execve demands, the path null or a C string.
     unsafe fn spawn(
         &self,
         path: *const c_char,
         arguments: Texts,
-        real: impl Fn(*const c_char, Texts) -> c_int,
+        environment: Texts,
+        real: impl Fn(*const c_char, Texts, Texts) -> c_int,
     ) -> c_int {
         if path.is_null() {
-            return real(path, arguments);
+            return real(path, arguments, environment);
         }
         // SAFETY: the caller's promise.
         let seen = self.seen(&c_string(unsafe { text(path) }.to_vec()));
         if !self.leads_in(&seen) {
-            return real(path, arguments);
+            return real(path, arguments, environment);
         }
         let program = with(|process| {
             let content = process.program(At::Working, seen.to_bytes())?;
@@ -274,18 +275,24 @@ impl Child {
             unsafe { prepare(process, content, seen.to_bytes(), arguments) }
         });
         match program {
-            Ok(program) => match &program.image {
-                Image::Copy(copy) => {
-                    let name = CString::new(format!("/proc/self/fd/{}", copy.as_raw_fd()));
-                    real(name.expect("digits have no zero").as_ptr(), program.arguments())
+            Ok(program) => {
+                // SAFETY: the caller's promise.
+                let environment = unsafe { program.environment(environment) };
+                let begin =
+                    |path: &CStr| real(path.as_ptr(), program.arguments(), environment.texts());
+                match &program.image {
+                    Image::Copy(copy) => {
+                        let name = format!("/proc/self/fd/{}", copy.as_raw_fd());
+                        begin(&c_string(name.into_bytes()))
+                    }
+                    Image::Interpreter(path) => begin(path),
                 }
-                Image::Interpreter(path) => real(path.as_ptr(), program.arguments()),
-            },
+            }
             Err(Stop::Outside(path)) => match CString::new(path) {
-                Ok(path) => real(path.as_ptr(), arguments),
+                Ok(path) => real(path.as_ptr(), arguments, environment),
                 Err(_) => Errno::ENOENT.0 as c_int,
             },
-            Err(Stop::NotOurs) => real(path, arguments),
+            Err(Stop::NotOurs) => real(path, arguments, environment),
             Err(Stop::Errno(errno)) => errno.0 as c_int,
         }
     }

@@ -52,8 +52,11 @@ interpose! {
             process.set_times_open(fd, of_values(times)?).map(|()| 0)
         })
     }
-    /// futimesat(2)
+    /// futimesat(2); without a path, of the descriptor, as Java calls it.
     fn futimesat(dir: c_int, path: *const c_char, times: *const timeval) -> c_int as real {
+        if path.is_null() && begins_inside(dir) {
+            return futimes(dir, times);
+        }
         at_path(dir, path, |dir, path| real(dir, path, times), |process, at, path| {
             process.set_times(at, path, true, of_values(times)?).map(|()| 0)
         })

@@ -102,6 +102,28 @@ fn libraries_are_loaded_with_what_they_need() {
     same(&cluster, &format!("{lay}; {rest}"));
 }
 
+/// Built there, as any build of shared libraries does, and run from there.
+#[test]
+fn programs_find_the_libraries_that_they_are_linked_with() {
+    let cluster = TestCluster::start(2);
+    let spawn = "#include <spawn.h>\n#include <sys/wait.h>\nextern char **environ;\n\
+                 int main(int n, char **v) { pid_t child; int status = -1; if (!posix_spawn(&child, v[1], 0, 0, v + 1, environ)) waitpid(child, &status, 0); return status; }\n";
+    if compiled(&cluster, "spawns", spawn).is_none() {
+        return;
+    }
+    let sources = "printf 'int two(void) { return 2; }' > two.c; printf 'int two(void); int one(void) { return two() - 1; }' > one.c; \
+                   printf '#include <stdio.h>\\n#include <stdlib.h>\\n#include <dlfcn.h>\\n#include <unistd.h>\\nint one(void); int main(void) \
+                   { int own = dup(0); printf(\"%%d, descriptor %%d, preloaded %%d, itself %%d\\\\n\", one(), own, getenv(\"LD_PRELOAD\") ? getenv(\"LD_PRELOAD\")[0] == 0 : 0, \
+                   dlopen(\"libone.so.1\", RTLD_NOW | RTLD_NOLOAD) != 0); fflush(stdout); return system(\"echo and on\"); }' > main.c";
+    let build = "mkdir lib; gcc -shared -fPIC -Wl,-soname,libtwo.so -o lib/libtwo.so two.c; \
+                 gcc -shared -fPIC -Wl,-soname,libone.so.1 -o lib/libone.so.1 one.c -Llib -ltwo -Wl,-rpath,'$ORIGIN'; ln -s libone.so.1 lib/libone.so; \
+                 gcc -o relative main.c -Llib -lone -Wl,-rpath-link,lib -Wl,-rpath,'$ORIGIN/lib'; gcc -o whole main.c -Llib -lone -Wl,-rpath-link,lib -Wl,-rpath,$PWD/lib; \
+                 gcc -o none main.c -Llib -lone -Wl,-rpath-link,lib";
+    let run = "./relative; ./whole; LD_LIBRARY_PATH=/none:$PWD/lib ./none; ./none > /dev/null; echo $?; $S/spawns ./whole; env $PWD/relative; \
+               cd lib; ../relative; sh -c 'exec ../whole'; find .. -name relative -exec {} \\;";
+    same(&cluster, &format!("({sources}; {build}; {run}) 2>&1 | sed 's/^.*relative:/relative:/'"));
+}
+
 #[test]
 fn scripts_run_by_interpreters_that_lie_there_too() {
     let cluster = TestCluster::start(2);
