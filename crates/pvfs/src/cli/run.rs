@@ -1,13 +1,14 @@
 //! `pvfs run`: programs use the file system without a mount.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pvfs_posix::{PREFIX_VARIABLE, Settings};
 
-use crate::binary::examine;
+use crate::binary::{Examined, examine};
 use crate::cli::check_binary::{advice, found};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
@@ -36,20 +37,28 @@ Examples:
     pvfs run ls -l /pvfs
     pvfs run bash -c 'sort < /pvfs/in > /pvfs/out'
   Under another path:
-    pvfs run --prefix /scratch python3 analyse.py /scratch/run1";
+    pvfs run --prefix /scratch python3 analyse.py /scratch/run1
+  A Python environment in the file system:
+    pvfs run python3 -m venv /pvfs/env
+    pvfs run /pvfs/env/bin/pip install numpy";
 
 /// Runs the command: the program takes this process's place.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
     let (program, arguments) = args.program.split_first().expect("clap demands one");
     let name = program.to_string_lossy();
-    let path = found(&name)?;
-    let examined =
-        examine(&path).map_err(|error| Failure::io(&format!("cannot run {name}"), &error))?;
-    if let Some(obstacle) = &examined.obstacle {
-        let why = advice(obstacle);
-        return Err(Failure::new(Exit::Failed, format!("{name} cannot be caught: {why}")));
-    }
-    let mut command = Command::new(program);
+    let checked = found(&name).and_then(|path| {
+        let examined = examine(&path);
+        examined.map_err(|error| Failure::io(&format!("cannot run {name}"), &error))
+    });
+    let mut command = match checked {
+        Ok(Examined { obstacle: Some(obstacle), .. }) => {
+            let why = advice(&obstacle);
+            return Err(Failure::new(Exit::Failed, format!("{name} cannot be caught: {why}")));
+        }
+        Ok(_) => Command::new(program),
+        Err(_) if lies_below(&prefixes(args, context), program) => by_shell(program),
+        Err(failure) => return Err(failure),
+    };
     command.args(arguments).env("LD_PRELOAD", preloaded(&library()?));
     if let Some(prefix) = &args.prefix {
         command.env(PREFIX_VARIABLE, usable(prefix)?);
@@ -62,6 +71,34 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
         command.env(pvfs_config::CONFIG_VARIABLE, absolute(config));
     }
     Err(Failure::io(&format!("cannot run {name}"), &command.exec()))
+}
+
+/// Where the file system may appear; the program's own settings decide.
+fn prefixes(args: &Args, context: &Context) -> Vec<PathBuf> {
+    if let Some(prefix) = &args.prefix {
+        return vec![prefix.clone()];
+    }
+    let chosen = context.chosen_config().and_then(|_| context.cluster().ok());
+    let of_cluster = chosen.and_then(|cluster| cluster.filesystem().prefix.clone());
+    let of_process = OsString::from_vec(Settings::of_process().prefix);
+    of_cluster.into_iter().chain([of_process.into()]).collect()
+}
+
+/// Whether a program may lie in the file system: by its path, or by one of the directories where it is looked for.
+fn lies_below(prefixes: &[PathBuf], program: &OsStr) -> bool {
+    let is_below = |path: PathBuf| prefixes.iter().any(|prefix| path.starts_with(prefix));
+    if program.as_bytes().contains(&b'/') {
+        return is_below(absolute(Path::new(program)));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(is_below)
+}
+
+/// This process does not see the file system, but a shell does that is run as programs are.
+fn by_shell(program: &OsStr) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", "exec \"$0\" \"$@\""]).arg(program);
+    command
 }
 
 /// The prefix asked for, if it can be one.

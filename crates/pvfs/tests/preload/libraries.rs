@@ -153,3 +153,20 @@ fn a_python_environment_may_lie_there() {
                        env/bin/tool x; PATH=$PWD/env/bin:$PATH; tool y; . env/bin/activate; python -c 'import sys; print(sys.prefix)'";
     same(&cluster, &format!("({module}; {environment}) 2>&1"));
 }
+
+/// The command itself does not see the file system.
+#[test]
+fn run_takes_programs_that_lie_there() {
+    let cluster = TestCluster::start(1);
+    let made = "printf '#!/bin/sh\\necho \"$0: $*\"\\n' > /pvfs/tool; chmod +x /pvfs/tool; cp /bin/echo /pvfs/copy";
+    cluster.shell(&format!("pvfs run sh -c '{}'", made.replace('\'', "'\\''"))).succeeds();
+    cluster.shell("pvfs run /pvfs/tool a 'b  c'").succeeds().prints("/pvfs/tool: a b  c\n");
+    cluster.shell("pvfs run /pvfs/copy = --x").succeeds().prints("= --x\n");
+    cluster.shell("PATH=$PATH:/pvfs pvfs run tool d").succeeds().prints("/pvfs/tool: d\n");
+    cluster
+        .shell("pvfs run --prefix /elsewhere /elsewhere/tool e")
+        .succeeds()
+        .prints("/elsewhere/tool: e");
+    cluster.shell("pvfs run /pvfs/nothing").ends_with(127);
+    cluster.shell("pvfs run /nowhere/nothing").fails(1).in_one_sentence();
+}
