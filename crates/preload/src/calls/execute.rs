@@ -7,7 +7,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use libc::AT_FDCWD;
@@ -15,6 +15,7 @@ use pvfs_posix::numbers::OURS;
 use pvfs_posix::{At, Process, Reach, Stop};
 use pvfs_wire::Errno;
 use rustix::fs::MemfdFlags;
+use rustix::io::{FdFlags, fcntl_setfd};
 
 #[cfg(target_arch = "x86_64")]
 use super::libraries::copies as linked;
@@ -174,19 +175,16 @@ impl Program {
         // SAFETY: the caller's promise.
         unsafe {
             Environment::replacing(given, c"LD_PRELOAD", |before| {
-                // Nobody to tell who would put them away again.
-                let before = before?.to_bytes();
-                let paths = self.libraries.iter().map(|copy| preloaded(copy.as_raw_fd()));
-                CString::new(before.iter().copied().chain(paths.flatten()).collect::<Vec<u8>>())
-                    .ok()
+                // Without it nobody would put them away again.
+                let mut list = before?.to_bytes().to_vec();
+                for copy in &self.libraries {
+                    fcntl_setfd(copy, FdFlags::empty()).ok()?;
+                    list.extend(format!("{PRELOADED}{}", copy.as_raw_fd()).into_bytes());
+                }
+                CString::new(list).ok()
             })
         }
     }
-}
-
-/// What is added to the list of what is loaded before all else, for a copy of a library.
-fn preloaded(fd: c_int) -> Vec<u8> {
-    format!("{PRELOADED}{fd}").into_bytes()
 }
 
 /// Takes the libraries off the list that a process before this one has put there, and closes them: they are loaded, and
@@ -206,8 +204,9 @@ pub unsafe fn put_away_libraries(environment: Texts) {
             if let Some(start) = start.filter(|_| all.starts_with(b"LD_PRELOAD=")) {
                 let numbers = String::from_utf8_lossy(&all[start..]).into_owned();
                 variable.add(start).write(0);
-                let numbers = numbers.split(PRELOADED).filter_map(|number| number.parse().ok());
-                numbers.for_each(|number| drop(OwnedFd::from_raw_fd(number)));
+                for number in numbers.split(PRELOADED).filter_map(|number| number.parse().ok()) {
+                    kernel(libc::SYS_close, number, 0, 0, 0, 0, 0);
+                }
             }
             at = at.add(1);
         }

@@ -30,7 +30,6 @@ use pvfs_posix::c::route::{at_path, leads_in};
 use pvfs_posix::{At, Process, Reach};
 use pvfs_wire::{Errno, Handle};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::execute::in_memory;
 use crate::interpose;
@@ -201,8 +200,7 @@ fn need(
     handle.filter(|handle| !handle.is_null())
 }
 
-/// Copies of those of our libraries that the program at a path is linked with, and that those are linked with. They stay
-/// open over an exec.
+/// Copies of those of our libraries that the program at a path is linked with, and that those are linked with.
 pub fn copies(process: &Process, content: &[u8], path: &[u8]) -> Vec<OwnedFd> {
     let (mut seen, mut copies) = (BTreeSet::new(), Vec::new());
     let needs = Needs::of(content, directory_of(&absolute(process, path)));
@@ -220,6 +218,9 @@ fn copy_what_is_needed(
     let rpath = [&needs.rpath, above].concat();
     let places = needs.places(&rpath, &searched());
     for name in needs.names.iter().filter(|name| !name.contains(&b'/')) {
+        if copies.len() >= COPIES_MAX || seen.contains(name) {
+            continue;
+        }
         let paths = places.iter().map(|directory| in_directory(directory, name));
         let known = |path: &Vec<u8>| is_inside(path) || is_the_kernels(path);
         let found = paths.filter(known).find_map(|path| match is_inside(&path) {
@@ -227,13 +228,9 @@ fn copy_what_is_needed(
             false => Some(Content::Outside(path)),
         });
         let Some(Content::Ours(library)) = found else { continue };
-        if copies.len() >= COPIES_MAX || !seen.insert(name.clone()) {
-            continue;
-        }
+        seen.insert(name.clone());
         let name = CString::new(&name[..]).unwrap_or_default();
-        let copy = in_memory(&name, &library.content);
-        let copy = copy.ok().filter(|copy| fcntl_setfd(copy, FdFlags::empty()).is_ok());
-        copies.extend(copy);
+        copies.extend(in_memory(&name, &library.content));
         let needs = Needs::of(&library.content, directory_of(&library.absolute));
         copy_what_is_needed(process, &needs, &rpath, seen, copies);
     }
