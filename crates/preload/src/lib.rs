@@ -29,6 +29,5 @@ mod calls;
 mod entry;
 #[cfg(target_arch = "x86_64")]
 mod listing;
-#[cfg(target_arch = "x86_64")]
 mod needs;
 mod real;

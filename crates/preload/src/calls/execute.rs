@@ -6,8 +6,9 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 
 use libc::AT_FDCWD;
@@ -17,8 +18,7 @@ use pvfs_wire::Errno;
 use rustix::fs::MemfdFlags;
 use rustix::io::{FdFlags, fcntl_setfd};
 
-#[cfg(target_arch = "x86_64")]
-use super::libraries::copies as linked;
+use super::libraries::{copies, names_ours};
 use crate::interpose;
 #[cfg(target_arch = "x86_64")]
 use crate::listing::{List as Listed, listing};
@@ -34,8 +34,12 @@ interpose! {
     /// execve(2)
     fn execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int as real {
         let environment = Environment::of(environment, working_variable());
-        at_path(AT_FDCWD, path, |_, path| real(path, arguments, environment.texts()), |process, at, path| {
-            start(prepare(process, process.program(at, path)?, path, arguments)?, environment.texts())
+        let environment = environment.texts();
+        at_path(AT_FDCWD, path, |_, path| {
+            let libraries = Libraries::of_an_ordinary_program(path, environment);
+            real(path, arguments, libraries.environment(environment).texts())
+        }, |process, at, path| {
+            start(prepare(process, process.program(at, path)?, path, (arguments, environment))?, environment)
         })
     }
     /// execvpe(3)
@@ -59,7 +63,7 @@ interpose! {
         at_descriptor(fd, || real(fd, arguments, environment), |process| {
             let path = format!("/dev/fd/{fd}");
             let content = process.program_open(fd)?;
-            start(prepare(process, content, path.as_bytes(), arguments)?, environment)
+            start(prepare(process, content, path.as_bytes(), (arguments, environment))?, environment)
         })
     }
     /// execveat(2)
@@ -76,7 +80,7 @@ interpose! {
                 }
                 _ => path.to_vec(),
             };
-            start(prepare(process, process.program(at, path)?, &script, arguments)?, environment)
+            start(prepare(process, process.program(at, path)?, &script, (arguments, environment))?, environment)
         })
     }
     /// execv(3)
@@ -145,9 +149,13 @@ pub struct Program {
     pub image: Image,
     /// What it is given.
     list: List,
-    /// Copies of the libraries that it is linked with.
-    libraries: Vec<OwnedFd>,
+    /// Those that it is linked with.
+    pub libraries: Libraries,
 }
+
+/// Copies of libraries of ours, which are handed on to a program.
+#[derive(Default)]
+pub struct Libraries(Vec<OwnedFd>);
 
 /// What the kernel executes in the place of a file of ours.
 pub enum Image {
@@ -162,14 +170,34 @@ impl Program {
     pub fn arguments(&self) -> Texts {
         self.list.texts()
     }
+}
 
-    /// This environment, from which the loader learns of the libraries as well.
+impl Libraries {
+    /// Of a program that may be none of ours, if this environment names directories of ours.
+    ///
+    /// # Safety
+    ///
+    /// `path` is null or a C string; the environment is as execve demands.
+    pub unsafe fn of_an_ordinary_program(path: *const c_char, environment: Texts) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let listed = listed(environment);
+            if path.is_null() || !names_ours(listed) {
+                return Self::default();
+            }
+            let path = text(path);
+            let content = std::fs::read(OsStr::from_bytes(path)).unwrap_or_default();
+            with(|process| Ok(Self(copies(process, &content, path, listed)))).unwrap_or_default()
+        }
+    }
+
+    /// This environment, from which the loader learns of them.
     ///
     /// # Safety
     ///
     /// `given` is as execve demands.
     pub unsafe fn environment(&self, given: Texts) -> Environment {
-        if self.libraries.is_empty() {
+        if self.0.is_empty() {
             return Environment { given, own: None };
         }
         // SAFETY: the caller's promise.
@@ -177,7 +205,7 @@ impl Program {
             Environment::replacing(given, c"LD_PRELOAD", |before| {
                 // Without it nobody would put them away again.
                 let mut list = before?.to_bytes().to_vec();
-                for copy in &self.libraries {
+                for copy in &self.0 {
                     fcntl_setfd(copy, FdFlags::empty()).ok()?;
                     list.extend(format!("{PRELOADED}{}", copy.as_raw_fd()).into_bytes());
                 }
@@ -185,6 +213,25 @@ impl Program {
             })
         }
     }
+}
+
+/// The directories where a program with this environment looks for libraries.
+///
+/// # Safety
+///
+/// It is as execve demands.
+unsafe fn listed<'a>(environment: Texts) -> &'a [u8] {
+    let mut at = environment;
+    // SAFETY: the caller's promise.
+    unsafe {
+        while !at.is_null() && !at.read().is_null() {
+            if let Some(list) = text(at.read()).strip_prefix(b"LD_LIBRARY_PATH=") {
+                return list;
+            }
+            at = at.add(1);
+        }
+    }
+    b""
 }
 
 /// Takes the libraries off the list that a process before this one has put there, and closes them: they are loaded, and
@@ -217,21 +264,21 @@ pub unsafe fn put_away_libraries(environment: Texts) {
 ///
 /// # Safety
 ///
-/// The list is as execve demands.
+/// The lists are as execve demands.
 pub unsafe fn prepare(
     process: &Process,
     mut content: Vec<u8>,
     path: &[u8],
-    arguments: Texts,
+    (arguments, environment): (Texts, Texts),
 ) -> Reach<Program> {
     // SAFETY: the caller's promise.
-    let mut list = unsafe { List::given(arguments) };
+    let (mut list, listed) = unsafe { (List::given(arguments), listed(environment)) };
     let mut path = path.to_vec();
     // An interpreter may be a script in its turn.
     for _ in 0..INTERPRETERS_MAX {
         let Some(line) = content.strip_prefix(b"#!") else {
             let image = Image::Copy(in_memory(c"pvfs-program", &content)?);
-            let libraries = linked(process, &content, &path);
+            let libraries = Libraries(copies(process, &content, &path, listed));
             return Ok(Program { image, list, libraries });
         };
         let interpreter = list.interpret(line, &path)?;
@@ -240,14 +287,18 @@ pub unsafe fn prepare(
             return Ok(Program {
                 image: Image::Interpreter(interpreter),
                 list,
-                libraries: Vec::new(),
+                libraries: Libraries::default(),
             });
         }
         path = interpreter.into_bytes();
         content = match process.program(At::Working, &path) {
             Err(Stop::Outside(out)) => {
                 let out = CString::new(out).map_err(|_| Errno::ENOENT)?;
-                return Ok(Program { image: Image::Interpreter(out), list, libraries: Vec::new() });
+                return Ok(Program {
+                    image: Image::Interpreter(out),
+                    list,
+                    libraries: Libraries::default(),
+                });
             }
             content => content?,
         };
@@ -307,11 +358,6 @@ impl List {
     }
 }
 
-#[cfg(not(target_arch = "x86_64"))]
-fn linked(_: &Process, _: &[u8], _: &[u8]) -> Vec<OwnedFd> {
-    Vec::new()
-}
-
 /// A copy in memory, as a file of the kernel's. Its number is out of the way of whatever the program does with
 /// descriptors.
 pub fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
@@ -333,7 +379,7 @@ pub fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Err
 /// The list is as execve demands.
 unsafe fn start(program: Program, environment: Texts) -> Reach<c_int> {
     // SAFETY: the caller's promise.
-    let environment = unsafe { program.environment(environment) };
+    let environment = unsafe { program.libraries.environment(environment) };
     let (arguments, environment) = (program.arguments() as usize, environment.texts() as usize);
     // SAFETY: the caller's promise, and that of who made the program ready; an empty path with the flag means the
     // descriptor itself.

@@ -69,6 +69,7 @@ pub struct Found {
 ///
 /// As the C function of this name demands.
 // SAFETY: the arguments are kept over the call, at which the stack is aligned; it is given back before the jump or the return.
+#[cfg(target_arch = "x86_64")]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> Loader {
@@ -95,8 +96,11 @@ interpose! {
         let found = real(address, about);
         if found != 0 && !(*about).dli_fname.is_null() {
             let name = CStr::from_ptr((*about).dli_fname);
-            if let Some(library) = loaded().iter().find(|library| *library.name == *name) {
-                (*about).dli_fname = library.path.as_ptr();
+            let is_it = |library: &&Loaded| *library.name == *name;
+            // Programs that crash ask from a signal handler: nobody is waited for.
+            let library = LOADED.try_lock().ok().and_then(|all| Some(all.iter().find(is_it)?.path));
+            if let Some(path) = library {
+                (*about).dli_fname = path.as_ptr();
             }
         }
         found
@@ -200,39 +204,50 @@ fn need(
     handle.filter(|handle| !handle.is_null())
 }
 
-/// Copies of those of our libraries that the program at a path is linked with, and that those are linked with.
-pub fn copies(process: &Process, content: &[u8], path: &[u8]) -> Vec<OwnedFd> {
-    let (mut seen, mut copies) = (BTreeSet::new(), Vec::new());
+/// Copies of those of our libraries that the program at a path is linked with, and that those are linked with. `listed`:
+/// the list of directories that it is given.
+pub fn copies(process: &Process, content: &[u8], path: &[u8], listed: &[u8]) -> Vec<OwnedFd> {
     let needs = Needs::of(content, directory_of(&absolute(process, path)));
-    copy_what_is_needed(process, &needs, &[], &mut seen, &mut copies);
-    copies
+    let listed = directories(listed, b"");
+    let mut copying = Copying { process, listed, seen: BTreeSet::new(), copies: Vec::new() };
+    copying.add(&needs, &[]);
+    copying.copies
 }
 
-fn copy_what_is_needed(
-    process: &Process,
-    needs: &Needs,
-    above: &[Vec<u8>],
-    seen: &mut BTreeSet<Vec<u8>>,
-    copies: &mut Vec<OwnedFd>,
-) {
-    let rpath = [&needs.rpath, above].concat();
-    let places = needs.places(&rpath, &searched());
-    for name in needs.names.iter().filter(|name| !name.contains(&b'/')) {
-        if copies.len() >= COPIES_MAX || seen.contains(name) {
-            continue;
+/// Whether a list of directories names one of ours.
+pub fn names_ours(listed: &[u8]) -> bool {
+    directories(listed, b"").iter().any(|directory| is_inside(directory))
+}
+
+struct Copying<'a> {
+    process: &'a Process,
+    listed: Vec<Vec<u8>>,
+    seen: BTreeSet<Vec<u8>>,
+    copies: Vec<OwnedFd>,
+}
+
+impl Copying<'_> {
+    /// Copies what is needed; `above`: the directories that those name for all which need it.
+    fn add(&mut self, needs: &Needs, above: &[Vec<u8>]) {
+        let rpath = [&needs.rpath, above].concat();
+        let places = needs.places(&rpath, &self.listed);
+        for name in needs.names.iter().filter(|name| !name.contains(&b'/')) {
+            if self.copies.len() >= COPIES_MAX || self.seen.contains(name) {
+                continue;
+            }
+            let paths = places.iter().map(|directory| in_directory(directory, name));
+            let known = |path: &Vec<u8>| is_inside(path) || is_the_kernels(path);
+            let found = paths.filter(known).find_map(|path| match is_inside(&path) {
+                true => read(self.process, At::Working, &path).ok(),
+                false => Some(Content::Outside(path)),
+            });
+            let Some(Content::Ours(library)) = found else { continue };
+            self.seen.insert(name.clone());
+            let name = CString::new(&name[..]).unwrap_or_default();
+            self.copies.extend(in_memory(&name, &library.content));
+            let needs = Needs::of(&library.content, directory_of(&library.absolute));
+            self.add(&needs, &rpath);
         }
-        let paths = places.iter().map(|directory| in_directory(directory, name));
-        let known = |path: &Vec<u8>| is_inside(path) || is_the_kernels(path);
-        let found = paths.filter(known).find_map(|path| match is_inside(&path) {
-            true => read(process, At::Working, &path).ok(),
-            false => Some(Content::Outside(path)),
-        });
-        let Some(Content::Ours(library)) = found else { continue };
-        seen.insert(name.clone());
-        let name = CString::new(&name[..]).unwrap_or_default();
-        copies.extend(in_memory(&name, &library.content));
-        let needs = Needs::of(&library.content, directory_of(&library.absolute));
-        copy_what_is_needed(process, &needs, &rpath, seen, copies);
     }
 }
 

@@ -26,7 +26,7 @@ use pvfs_posix::{At, Stop};
 use pvfs_wire::Errno;
 
 use super::execute::{
-    Environment, Image, Texts, candidates, prepare, tried, variable, working_variable,
+    Environment, Image, Libraries, Texts, candidates, prepare, tried, variable, working_variable,
 };
 use crate::interpose;
 use pvfs_posix::c::answer::errno;
@@ -267,17 +267,21 @@ impl Child {
         // SAFETY: the caller's promise.
         let seen = self.seen(&c_string(unsafe { text(path) }.to_vec()));
         if !self.leads_in(&seen) {
-            return real(path, arguments, environment);
+            // SAFETY: the caller's promise.
+            return unsafe {
+                let libraries = Libraries::of_an_ordinary_program(path, environment);
+                real(path, arguments, libraries.environment(environment).texts())
+            };
         }
         let program = with(|process| {
             let content = process.program(At::Working, seen.to_bytes())?;
             // SAFETY: the caller's promise.
-            unsafe { prepare(process, content, seen.to_bytes(), arguments) }
+            unsafe { prepare(process, content, seen.to_bytes(), (arguments, environment)) }
         });
         match program {
             Ok(program) => {
                 // SAFETY: the caller's promise.
-                let environment = unsafe { program.environment(environment) };
+                let environment = unsafe { program.libraries.environment(environment) };
                 let begin =
                     |path: &CStr| real(path.as_ptr(), program.arguments(), environment.texts());
                 match &program.image {

@@ -120,7 +120,9 @@ fn programs_find_the_libraries_that_they_are_linked_with() {
                  gcc -o relative main.c -Llib -lone -Wl,-rpath-link,lib -Wl,-rpath,'$ORIGIN/lib'; gcc -o whole main.c -Llib -lone -Wl,-rpath-link,lib -Wl,-rpath,$PWD/lib; \
                  gcc -o none main.c -Llib -lone -Wl,-rpath-link,lib";
     let run = "./relative; ./whole; LD_LIBRARY_PATH=/none:$PWD/lib ./none; ./none > /dev/null; echo $?; $S/spawns ./whole; env $PWD/relative; \
-               cd lib; ../relative; sh -c 'exec ../whole'; find .. -name relative -exec {} \\;";
+               cd lib; ../relative; sh -c 'exec ../whole'; find .. -name relative -exec {} \\;; \
+               cp ../none $S/elsewhere; LD_LIBRARY_PATH=$PWD $S/elsewhere; sh -c \"LD_LIBRARY_PATH=$PWD exec ../none\"; env LD_LIBRARY_PATH=$PWD $S/spawns $S/elsewhere; \
+               env LD_LIBRARY_PATH=$PWD $S/spawns ../none";
     same(&cluster, &format!("({sources}; {build}; {run}) 2>&1 | sed 's/^.*relative:/relative:/'"));
 }
 
