@@ -1,6 +1,6 @@
 //! Opening.
 
-use std::os::fd::RawFd;
+use std::os::fd::{AsFd, RawFd};
 use std::sync::Arc;
 
 use pvfs_client::{OpenFile, Opening, User, block_on};
@@ -55,13 +55,17 @@ impl Process {
         })
     }
 
-    /// The like of a library, which to load is to read; and what it is.
-    pub fn library(&self, at: At, path: &[u8]) -> Reach<(Attr, Vec<u8>)> {
-        self.reach(at, path, true, |user, spot| {
+    /// Puts all bytes of a library, which to load is to read, into a file.
+    pub fn copy_library(&self, at: At, path: &[u8], to: impl AsFd) -> Reach<()> {
+        let (file, size, user) = self.reach(at, path, true, |user, spot| {
             let opened = user.open(spot.target(), OpenFlags::READ, 0, Striping::default());
             let opening = block_on(opened)?;
-            Ok((opening.attr, program_of(user, opening.file, opening.attr.size)?))
-        })
+            Ok((opening.file, opening.attr.size, user.clone()))
+        })?;
+        let file = file.ok_or(Errno::EACCES)?;
+        let copied = copy(&user, &file, size, to);
+        block_on(user.close(file))?;
+        copied
     }
 
     /// The like of one that is open (fexecve).
@@ -196,6 +200,24 @@ pub(crate) fn status(flags: OFlags) -> u32 {
     flags.intersection(kept).bits()
 }
 
+/// Puts so many bytes of a file into another.
+fn copy(user: &User<Apart>, file: &OpenFile, size: u64, to: impl AsFd) -> Reach<()> {
+    let mut buffer = vec![0; size.min(COPIED_AT_ONCE) as usize];
+    let mut start = 0;
+    while start < size {
+        let got = block_on(user.read_at(file, start, &mut buffer))?;
+        let mut rest = &buffer[..got];
+        while !rest.is_empty() {
+            rest = &rest[rustix::io::write(&to, rest)?..];
+        }
+        if got == 0 {
+            break;
+        }
+        start += got as u64;
+    }
+    Ok(())
+}
+
 /// Reads a program that was opened, and closes it.
 fn program_of(
     user: &User<Apart>,
@@ -241,6 +263,9 @@ pub(crate) fn is_nameless(flags: OFlags) -> bool {
 
 /// What O_TMPFILE has beside O_DIRECTORY.
 const NAMELESS: OFlags = OFlags::TMPFILE.difference(OFlags::DIRECTORY);
+
+/// Bytes of a library that are held twice.
+const COPIED_AT_ONCE: u64 = 4 << 20;
 
 /// A program is copied into memory to be executed.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;

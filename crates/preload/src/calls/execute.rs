@@ -360,16 +360,22 @@ impl List {
 
 /// A copy in memory, as a file of the kernel's. Its number is out of the way of whatever the program does with
 /// descriptors.
-pub fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
-    let made = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::EXEC);
-    // Kernels before 6.3 do not know the word, and need not be told.
-    let made = made.or_else(|_| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC));
-    let copy = made?;
+fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
+    let copy = memory(name)?;
     let mut done = 0;
     while done < content.len() {
         done += rustix::io::write(&copy, &content[done..])?;
     }
-    Ok(rustix::io::fcntl_dupfd_cloexec(&copy, pvfs_posix::lowest()).unwrap_or(copy))
+    Ok(copy)
+}
+
+/// An empty file in memory.
+pub fn memory(name: &CStr) -> Result<OwnedFd, rustix::io::Errno> {
+    let made = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::EXEC);
+    // Kernels before 6.3 do not know the word, and need not be told.
+    let made = made.or_else(|_| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC));
+    let made = made?;
+    Ok(rustix::io::fcntl_dupfd_cloexec(&made, pvfs_posix::lowest()).unwrap_or(made))
 }
 
 /// Executes what was made ready. Comes back only when it fails.

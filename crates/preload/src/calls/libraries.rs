@@ -27,11 +27,13 @@ use libc::{AT_FDCWD, RTLD_LAZY, RTLD_NOLOAD};
 use pvfs_posix::c::answer::fail;
 use pvfs_posix::c::memory::text;
 use pvfs_posix::c::route::{at_path, leads_in};
+use pvfs_posix::c::state::with;
 use pvfs_posix::{At, Process, Reach};
 use pvfs_wire::{Errno, Handle};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::execute::in_memory;
+use super::execute::memory;
 use crate::interpose;
 use crate::needs::{Needs, directories};
 use crate::real::{Address, Real};
@@ -154,7 +156,7 @@ fn load(
     above: &mut Vec<Identity>,
     rpath: &[Vec<u8>],
 ) -> Option<Loader> {
-    let Library { file, absolute, content } = match content {
+    let Library { file, absolute } = match content {
         Content::Ours(library) => library,
         Content::Outside(path) => return Some(real(&path, flags).unwrap_or(null_mut())),
     };
@@ -167,8 +169,8 @@ fn load(
     if above.contains(&file) || above.len() > DEPTH_MAX {
         return None;
     }
-    let (origin, name) = (directory_of(&absolute), absolute.rsplit(|byte| *byte == b'/').next()?);
-    let needs = Needs::of(&content, origin);
+    let copy = with(|process| copy_of(process, &absolute)).ok()?;
+    let needs = needs_of(&copy, &absolute);
     let rpath = [&needs.rpath, rpath].concat();
     above.push(file);
     let held: Vec<Loader> = needs
@@ -178,7 +180,6 @@ fn load(
         .filter_map(|name| need(name, &needs.places(&rpath, &searched()), above, &rpath))
         .collect();
     above.pop();
-    let copy = in_memory(&CString::new(name).ok()?, &content).ok()?;
     let known_as = name_of_its_own(copy.as_raw_fd());
     let handle = real(known_as.to_bytes(), flags);
     held.into_iter().for_each(close);
@@ -238,14 +239,13 @@ impl Copying<'_> {
             let paths = places.iter().map(|directory| in_directory(directory, name));
             let known = |path: &Vec<u8>| is_inside(path) || is_the_kernels(path);
             let found = paths.filter(known).find_map(|path| match is_inside(&path) {
-                true => read(self.process, At::Working, &path).ok(),
-                false => Some(Content::Outside(path)),
+                true => Some(Some((copy_of(self.process, &path).ok()?, path))),
+                false => Some(None),
             });
-            let Some(Content::Ours(library)) = found else { continue };
+            let Some(Some((copy, path))) = found else { continue };
             self.seen.insert(name.clone());
-            let name = CString::new(&name[..]).unwrap_or_default();
-            self.copies.extend(in_memory(&name, &library.content));
-            let needs = Needs::of(&library.content, directory_of(&library.absolute));
+            let needs = needs_of(&copy, &absolute(self.process, &path));
+            self.copies.push(copy);
             self.add(&needs, &rpath);
         }
     }
@@ -274,13 +274,29 @@ struct Library {
     file: Identity,
     /// Its path from the root on.
     absolute: Vec<u8>,
-    content: Vec<u8>,
 }
 
-fn read(process: &Process, at: At, path: &[u8]) -> Reach<Content> {
-    let (attr, content) = process.library(at, path)?;
-    let (file, absolute) = ((attr.handle, attr.change), absolute(process, path));
-    Ok(Content::Ours(Library { file, absolute, content }))
+/// A copy of a library of ours, by its name in memory too.
+fn copy_of(process: &Process, path: &[u8]) -> Reach<OwnedFd> {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let copy = memory(&CString::new(name).unwrap_or_default())?;
+    process.copy_library(At::Working, path, &copy)?;
+    Ok(copy)
+}
+
+/// What a copy of the library at an absolute path needs.
+fn needs_of(copy: &OwnedFd, absolute: &[u8]) -> Needs {
+    let bytes = rustix::fs::fstat(copy).map_or(0, |about| about.st_size as usize);
+    // SAFETY: a new mapping of so many bytes of a file that nobody else has; it is gone when nobody looks at it any more.
+    unsafe {
+        let Ok(start) = mmap(null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, copy, 0) else {
+            return Needs::default();
+        };
+        let content = std::slice::from_raw_parts(start.cast::<u8>(), bytes);
+        let needs = Needs::of(content, directory_of(absolute));
+        let _ = munmap(start, bytes);
+        needs
+    }
 }
 
 /// What a path leads to, for who is not inside a call of ours.
@@ -299,7 +315,9 @@ fn found(path: &[u8]) -> Option<Content> {
                 Err(_) => fail(Errno::ENOENT),
             },
             |process, at, path| {
-                found.replace(Some(read(process, at, path)?));
+                let attr = process.stat(at, path, true)?;
+                let (file, absolute) = ((attr.handle, attr.change), absolute(process, path));
+                found.replace(Some(Content::Ours(Library { file, absolute })));
                 Ok(0)
             },
         );
