@@ -45,36 +45,31 @@ impl Process {
         self.opened(attr, file, user, self.prefix.join(&below), flags)
     }
 
-    /// All bytes of a program that this user may execute, without a descriptor of it.
-    pub fn program(&self, at: At, path: &[u8]) -> Reach<Vec<u8>> {
-        self.reach(at, path, true, |user, spot| {
-            // To execute a program is not to read it, for those who ask.
-            let opened = user.open(spot.target(), OpenFlags::EXECUTE, 0, Striping::default());
-            let opening = block_on(opened)?;
-            program_of(user, opening.file, opening.attr.size)
-        })
+    /// Puts all bytes of a program that this user may execute into a file, without a descriptor of it here.
+    pub fn copy_program(&self, at: At, path: &[u8], to: impl AsFd) -> Reach<()> {
+        // To execute a program is not to read it, for those who ask.
+        self.copy_whole(at, path, OpenFlags::EXECUTE, to)
     }
 
-    /// Puts all bytes of a library, which to load is to read, into a file.
+    /// The like of a library, which to load is to read.
     pub fn copy_library(&self, at: At, path: &[u8], to: impl AsFd) -> Reach<()> {
-        let (file, size, user) = self.reach(at, path, true, |user, spot| {
-            let opened = user.open(spot.target(), OpenFlags::READ, 0, Striping::default());
-            let opening = block_on(opened)?;
-            Ok((opening.file, opening.attr.size, user.clone()))
-        })?;
-        let file = file.ok_or(Errno::EACCES)?;
-        let copied = copy(&user, &file, size, to);
-        block_on(user.close(file))?;
-        copied
+        self.copy_whole(at, path, OpenFlags::READ, to)
     }
 
-    /// The like of one that is open (fexecve).
-    pub fn program_open(&self, fd: RawFd) -> Reach<Vec<u8>> {
+    /// The like of a program that is open (fexecve).
+    pub fn copy_open_program(&self, fd: RawFd, to: impl AsFd) -> Reach<()> {
         let (user, handle) = (self.user()?, self.description(fd)?.record.handle);
         let target = Target::object(handle);
         let opened = user.open(target, OpenFlags::EXECUTE, 0, Striping::default());
-        let opening = block_on(opened)?;
-        Ok(program_of(&user, opening.file, opening.attr.size)?)
+        copy(&user, block_on(opened)?, to)
+    }
+
+    fn copy_whole(&self, at: At, path: &[u8], access: OpenFlags, to: impl AsFd) -> Reach<()> {
+        let (opening, user) = self.reach(at, path, true, |user, spot| {
+            let opened = user.open(spot.target(), access, 0, Striping::default());
+            Ok((block_on(opened)?, user.clone()))
+        })?;
+        copy(&user, opening, to)
     }
 
     /// Opens what a descriptor is of once more (/proc/self/fd, /dev/stdin): with a position of its own. `mode` counts for
@@ -200,8 +195,19 @@ pub(crate) fn status(flags: OFlags) -> u32 {
     flags.intersection(kept).bits()
 }
 
-/// Puts so many bytes of a file into another.
-fn copy(user: &User<Apart>, file: &OpenFile, size: u64, to: impl AsFd) -> Reach<()> {
+/// Puts all bytes of a file that was opened into another, and closes it.
+fn copy(user: &User<Apart>, opening: Opening, to: impl AsFd) -> Reach<()> {
+    let (file, size) = (opening.file.ok_or(Errno::EACCES)?, opening.attr.size);
+    let copied = match size <= COPY_BYTES_MAX {
+        true => copy_bytes(user, &file, size, to),
+        false => Err(Errno::ENOMEM.into()),
+    };
+    let closed = block_on(user.close(file));
+    copied?;
+    Ok(closed?)
+}
+
+fn copy_bytes(user: &User<Apart>, file: &OpenFile, size: u64, to: impl AsFd) -> Reach<()> {
     let mut buffer = vec![0; size.min(COPIED_AT_ONCE) as usize];
     let mut start = 0;
     while start < size {
@@ -216,28 +222,6 @@ fn copy(user: &User<Apart>, file: &OpenFile, size: u64, to: impl AsFd) -> Reach<
         start += got as u64;
     }
     Ok(())
-}
-
-/// Reads a program that was opened, and closes it.
-fn program_of(
-    user: &User<Apart>,
-    file: Option<OpenFile>,
-    size: u64,
-) -> pvfs_client::Result<Vec<u8>> {
-    let file = file.ok_or(Errno::EACCES)?;
-    let mut content = Vec::new();
-    let fits = size <= PROGRAM_BYTES_MAX;
-    let read = match fits {
-        true => {
-            content.resize(size as usize, 0);
-            block_on(user.read_at(&file, 0, &mut content))
-        }
-        false => Err(Errno::ENOMEM.into()),
-    };
-    let closed = block_on(user.close(file));
-    content.truncate(read?);
-    closed?;
-    Ok(content)
 }
 
 pub(crate) fn wire_flags(flags: OFlags) -> OpenFlags {
@@ -264,11 +248,11 @@ pub(crate) fn is_nameless(flags: OFlags) -> bool {
 /// What O_TMPFILE has beside O_DIRECTORY.
 const NAMELESS: OFlags = OFlags::TMPFILE.difference(OFlags::DIRECTORY);
 
-/// Bytes of a library that are held twice.
+/// Bytes that are held twice meanwhile.
 const COPIED_AT_ONCE: u64 = 4 << 20;
 
-/// A program is copied into memory to be executed.
-const PROGRAM_BYTES_MAX: u64 = 1 << 30;
+/// Programs and libraries are copied into memory.
+const COPY_BYTES_MAX: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {

@@ -29,5 +29,6 @@ mod calls;
 mod entry;
 #[cfg(target_arch = "x86_64")]
 mod listing;
+mod memory;
 mod needs;
 mod real;

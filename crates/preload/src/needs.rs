@@ -7,7 +7,7 @@ use elf::endian::NativeEndian;
 /// What the loader would look for.
 #[derive(Debug, Default, Eq, PartialEq)]
 pub struct Needs {
-    /// Names of libraries, in their order.
+    /// Names of libraries, in their order; those that are paths are looked for by the loader alone.
     pub names: Vec<Vec<u8>>,
     /// The directories where they are looked for before all others: `DT_RPATH`, which counts for what they need in their
     /// turn as well.
@@ -36,7 +36,8 @@ impl Needs {
         for entry in file.dynamic().ok()?? {
             let list = match entry.d_tag {
                 DT_NEEDED => {
-                    needs.names.extend(text(entry.d_val()).map(<[u8]>::to_vec));
+                    let name = text(entry.d_val()).filter(|name| !name.contains(&b'/'));
+                    needs.names.extend(name.map(<[u8]>::to_vec));
                     continue;
                 }
                 DT_RPATH => &mut needs.rpath,

@@ -18,6 +18,26 @@ pub unsafe fn text<'a>(text: *const c_char) -> &'a [u8] {
     unsafe { CStr::from_ptr(text) }.to_bytes()
 }
 
+/// The texts of a list that ends in null; of none, none.
+///
+/// # Safety
+///
+/// `list` is null, or such a list of C strings that outlives the use.
+pub unsafe fn texts(list: *const *const c_char) -> impl Iterator<Item = *const c_char> {
+    let mut at = list;
+    std::iter::from_fn(move || {
+        if at.is_null() {
+            return None;
+        }
+        // SAFETY: the caller's promise; it goes no further than the null.
+        unsafe {
+            let text = at.read();
+            at = if text.is_null() { std::ptr::null() } else { at.add(1) };
+            (!text.is_null()).then_some(text)
+        }
+    })
+}
+
 /// Memory to be read.
 ///
 /// # Safety

@@ -15,16 +15,16 @@ use libc::AT_FDCWD;
 use pvfs_posix::numbers::OURS;
 use pvfs_posix::{At, Process, Reach, Stop};
 use pvfs_wire::Errno;
-use rustix::fs::MemfdFlags;
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::libraries::{copies, names_ours};
 use crate::interpose;
 #[cfg(target_arch = "x86_64")]
 use crate::listing::{List as Listed, listing};
+use crate::memory::{copied, look};
 use crate::real::kernel;
 use pvfs_posix::c::answer::{errno, fail};
-use pvfs_posix::c::memory::text;
+use pvfs_posix::c::memory::{text, texts};
 use pvfs_posix::c::route::{at_descriptor, at_path, leads_in};
 use pvfs_posix::c::state::{INSIDE, WORKING_VARIABLE, end, with};
 
@@ -39,7 +39,8 @@ interpose! {
             let libraries = Libraries::of_an_ordinary_program(path, environment);
             real(path, arguments, libraries.environment(environment).texts())
         }, |process, at, path| {
-            start(prepare(process, process.program(at, path)?, path, (arguments, environment))?, environment)
+            let copy = program(|to| process.copy_program(at, path, to))?;
+            start(prepare(process, copy, path, (arguments, environment))?, environment)
         })
     }
     /// execvpe(3)
@@ -62,8 +63,8 @@ interpose! {
         let environment = environment.texts();
         at_descriptor(fd, || real(fd, arguments, environment), |process| {
             let path = format!("/dev/fd/{fd}");
-            let content = process.program_open(fd)?;
-            start(prepare(process, content, path.as_bytes(), (arguments, environment))?, environment)
+            let copy = program(|to| process.copy_open_program(fd, to))?;
+            start(prepare(process, copy, path.as_bytes(), (arguments, environment))?, environment)
         })
     }
     /// execveat(2)
@@ -80,7 +81,8 @@ interpose! {
                 }
                 _ => path.to_vec(),
             };
-            start(prepare(process, process.program(at, path)?, &script, (arguments, environment))?, environment)
+            let copy = program(|to| process.copy_program(at, path, to))?;
+            start(prepare(process, copy, &script, (arguments, environment))?, environment)
         })
     }
     /// execv(3)
@@ -221,17 +223,9 @@ impl Libraries {
 ///
 /// It is as execve demands.
 unsafe fn listed<'a>(environment: Texts) -> &'a [u8] {
-    let mut at = environment;
     // SAFETY: the caller's promise.
-    unsafe {
-        while !at.is_null() && !at.read().is_null() {
-            if let Some(list) = text(at.read()).strip_prefix(b"LD_LIBRARY_PATH=") {
-                return list;
-            }
-            at = at.add(1);
-        }
-    }
-    b""
+    let mut all = unsafe { texts(environment).map(|variable| text(variable)) };
+    all.find_map(|variable| variable.strip_prefix(b"LD_LIBRARY_PATH=")).unwrap_or_default()
 }
 
 /// Takes the libraries off the list that a process before this one has put there, and closes them: they are loaded, and
@@ -241,33 +235,35 @@ unsafe fn listed<'a>(environment: Texts) -> &'a [u8] {
 ///
 /// The environment is a list of C strings that ends in null, which nobody uses meanwhile.
 pub unsafe fn put_away_libraries(environment: Texts) {
-    let mut at = environment;
     // SAFETY: the caller's promise; the texts are this process's own.
     unsafe {
-        while !at.is_null() && !at.read().is_null() {
-            let variable = at.read().cast_mut();
+        for variable in texts(environment) {
             let all = text(variable);
             let start = all.windows(PRELOADED.len()).position(|part| part == PRELOADED.as_bytes());
             if let Some(start) = start.filter(|_| all.starts_with(b"LD_PRELOAD=")) {
                 let numbers = String::from_utf8_lossy(&all[start..]).into_owned();
-                variable.add(start).write(0);
+                variable.cast_mut().add(start).write(0);
                 for number in numbers.split(PRELOADED).filter_map(|number| number.parse().ok()) {
                     kernel(libc::SYS_close, number, 0, 0, 0, 0, 0);
                 }
             }
-            at = at.add(1);
         }
     }
 }
 
-/// Makes the bytes of a program ready; `path` is where an interpreter finds them, should it be a script.
+/// A copy of a program of ours, which `fill` makes.
+pub fn program(fill: impl FnOnce(&OwnedFd) -> Reach<()>) -> Reach<OwnedFd> {
+    copied(b"pvfs-program", fill)
+}
+
+/// Makes the copy of a program ready; `path` is where an interpreter finds it, should it be a script.
 ///
 /// # Safety
 ///
 /// The lists are as execve demands.
 pub unsafe fn prepare(
     process: &Process,
-    mut content: Vec<u8>,
+    mut copy: OwnedFd,
     path: &[u8],
     (arguments, environment): (Texts, Texts),
 ) -> Reach<Program> {
@@ -276,34 +272,33 @@ pub unsafe fn prepare(
     let mut path = path.to_vec();
     // An interpreter may be a script in its turn.
     for _ in 0..INTERPRETERS_MAX {
-        let Some(line) = content.strip_prefix(b"#!") else {
-            let image = Image::Copy(in_memory(c"pvfs-program", &content)?);
-            let libraries = Libraries(copies(process, &content, &path, listed));
-            return Ok(Program { image, list, libraries });
+        let Some(line) = look(&copy, script_line) else {
+            let libraries = look(&copy, |content| copies(process, content, &path, listed));
+            return Ok(Program { image: Image::Copy(copy), list, libraries: Libraries(libraries) });
         };
-        let interpreter = list.interpret(line, &path)?;
+        let interpreter = list.interpret(&line, &path)?;
         // SAFETY: a C string.
-        if !unsafe { leads_in(AT_FDCWD, interpreter.as_ptr()) } {
-            return Ok(Program {
-                image: Image::Interpreter(interpreter),
-                list,
-                libraries: Libraries::default(),
-            });
-        }
-        path = interpreter.into_bytes();
-        content = match process.program(At::Working, &path) {
+        let leads_in = unsafe { leads_in(AT_FDCWD, interpreter.as_ptr()) };
+        path = interpreter.to_bytes().to_vec();
+        let filled = match leads_in {
+            true => program(|to| process.copy_program(At::Working, &path, to)),
+            false => Err(Stop::Outside(path.clone())),
+        };
+        copy = match filled {
             Err(Stop::Outside(out)) => {
-                let out = CString::new(out).map_err(|_| Errno::ENOENT)?;
-                return Ok(Program {
-                    image: Image::Interpreter(out),
-                    list,
-                    libraries: Libraries::default(),
-                });
+                let image = Image::Interpreter(CString::new(out).map_err(|_| Errno::ENOENT)?);
+                return Ok(Program { image, list, libraries: Libraries::default() });
             }
-            content => content?,
+            filled => filled?,
         };
     }
     Err(Errno::ELOOP.into())
+}
+
+/// What a script says in its first line; nothing if it is none.
+fn script_line(content: &[u8]) -> Option<Vec<u8>> {
+    let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next();
+    line.map(<[u8]>::to_vec)
 }
 
 /// The arguments of a program.
@@ -320,24 +315,15 @@ impl List {
     ///
     /// They are as execve demands.
     unsafe fn given(arguments: Texts) -> Self {
-        let mut own = Vec::new();
-        if !arguments.is_null() {
-            let mut at = arguments;
-            // SAFETY: the caller's promise.
-            unsafe {
-                while !at.read().is_null() {
-                    own.push(at.read());
-                    at = at.add(1);
-                }
-            }
-        }
+        // SAFETY: the caller's promise.
+        let mut own: Vec<_> = unsafe { texts(arguments).collect() };
         own.push(std::ptr::null());
         Self { given: arguments, own, texts: Vec::new() }
     }
 
     /// Puts what a line of a script says before the script's path, in the place of the program's own name.
     fn interpret(&mut self, line: &[u8], script: &[u8]) -> Result<CString, Errno> {
-        let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii();
+        let line = line.trim_ascii();
         let space = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
         let (interpreter, argument) = (&line[..space], line[space..].trim_ascii());
         let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| Errno::ENOENT);
@@ -356,26 +342,6 @@ impl List {
     fn texts(&self) -> Texts {
         if self.given.is_null() { self.own.as_ptr() } else { self.given }
     }
-}
-
-/// A copy in memory, as a file of the kernel's. Its number is out of the way of whatever the program does with
-/// descriptors.
-fn in_memory(name: &CStr, content: &[u8]) -> Result<OwnedFd, rustix::io::Errno> {
-    let copy = memory(name)?;
-    let mut done = 0;
-    while done < content.len() {
-        done += rustix::io::write(&copy, &content[done..])?;
-    }
-    Ok(copy)
-}
-
-/// An empty file in memory.
-pub fn memory(name: &CStr) -> Result<OwnedFd, rustix::io::Errno> {
-    let made = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::EXEC);
-    // Kernels before 6.3 do not know the word, and need not be told.
-    let made = made.or_else(|_| rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC));
-    let made = made?;
-    Ok(rustix::io::fcntl_dupfd_cloexec(&made, pvfs_posix::lowest()).unwrap_or(made))
 }
 
 /// Executes what was made ready. Comes back only when it fails.
@@ -496,20 +462,16 @@ impl Environment {
         if given.is_null() {
             return as_given;
         }
-        let mut texts = Vec::new();
-        let mut had = None;
-        let mut at = given;
+        let (mut others, mut had) = (Vec::new(), None);
         // SAFETY: the caller's promise.
         unsafe {
-            while !at.read().is_null() {
-                let variable = at.read();
+            for variable in texts(given) {
                 let rest = text(variable).strip_prefix(name.to_bytes());
                 if rest.is_some_and(|rest| rest.starts_with(b"=")) {
                     had = Some(CStr::from_ptr(variable));
                 } else {
-                    texts.push(variable);
+                    others.push(variable);
                 }
-                at = at.add(1);
             }
         }
         let wanted = replace(had);
@@ -518,10 +480,10 @@ impl Environment {
         }
         let wanted = wanted.unwrap_or_default();
         if !wanted.is_empty() {
-            texts.push(wanted.as_ptr());
+            others.push(wanted.as_ptr());
         }
-        texts.push(std::ptr::null());
-        Self { given, own: Some((wanted, texts)) }
+        others.push(std::ptr::null());
+        Self { given, own: Some((wanted, others)) }
     }
 
     /// As execve demands it.

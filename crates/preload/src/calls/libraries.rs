@@ -31,10 +31,9 @@ use pvfs_posix::c::state::with;
 use pvfs_posix::{At, Process, Reach};
 use pvfs_wire::{Errno, Handle};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::execute::memory;
 use crate::interpose;
+use crate::memory::{copied, look};
 use crate::needs::{Needs, directories};
 use crate::real::{Address, Real};
 
@@ -172,13 +171,10 @@ fn load(
     let copy = with(|process| copy_of(process, &absolute)).ok()?;
     let needs = needs_of(&copy, &absolute);
     let rpath = [&needs.rpath, rpath].concat();
+    let places = needs.places(&rpath, &searched());
     above.push(file);
-    let held: Vec<Loader> = needs
-        .names
-        .iter()
-        .filter(|name| !name.contains(&b'/'))
-        .filter_map(|name| need(name, &needs.places(&rpath, &searched()), above, &rpath))
-        .collect();
+    let held = needs.names.iter().filter_map(|name| need(name, &places, above, &rpath));
+    let held: Vec<Loader> = held.collect();
     above.pop();
     let known_as = name_of_its_own(copy.as_raw_fd());
     let handle = real(known_as.to_bytes(), flags);
@@ -232,17 +228,16 @@ impl Copying<'_> {
     fn add(&mut self, needs: &Needs, above: &[Vec<u8>]) {
         let rpath = [&needs.rpath, above].concat();
         let places = needs.places(&rpath, &self.listed);
-        for name in needs.names.iter().filter(|name| !name.contains(&b'/')) {
+        for name in &needs.names {
             if self.copies.len() >= COPIES_MAX || self.seen.contains(name) {
                 continue;
             }
             let paths = places.iter().map(|directory| in_directory(directory, name));
-            let known = |path: &Vec<u8>| is_inside(path) || is_the_kernels(path);
-            let found = paths.filter(known).find_map(|path| match is_inside(&path) {
+            let mut found = paths.filter_map(|path| match is_inside(&path) {
                 true => Some(Some((copy_of(self.process, &path).ok()?, path))),
-                false => Some(None),
+                false => is_the_kernels(&path).then_some(None),
             });
-            let Some(Some((copy, path))) = found else { continue };
+            let Some((copy, path)) = found.next().flatten() else { continue };
             self.seen.insert(name.clone());
             let needs = needs_of(&copy, &absolute(self.process, &path));
             self.copies.push(copy);
@@ -279,24 +274,12 @@ struct Library {
 /// A copy of a library of ours, by its name in memory too.
 fn copy_of(process: &Process, path: &[u8]) -> Reach<OwnedFd> {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let copy = memory(&CString::new(name).unwrap_or_default())?;
-    process.copy_library(At::Working, path, &copy)?;
-    Ok(copy)
+    copied(name, |to| process.copy_library(At::Working, path, to))
 }
 
-/// What a copy of the library at an absolute path needs.
+/// What the library at an absolute path needs, of which this is a copy.
 fn needs_of(copy: &OwnedFd, absolute: &[u8]) -> Needs {
-    let bytes = rustix::fs::fstat(copy).map_or(0, |about| about.st_size as usize);
-    // SAFETY: a new mapping of so many bytes of a file that nobody else has; it is gone when nobody looks at it any more.
-    unsafe {
-        let Ok(start) = mmap(null_mut(), bytes, ProtFlags::READ, MapFlags::PRIVATE, copy, 0) else {
-            return Needs::default();
-        };
-        let content = std::slice::from_raw_parts(start.cast::<u8>(), bytes);
-        let needs = Needs::of(content, directory_of(absolute));
-        let _ = munmap(start, bytes);
-        needs
-    }
+    look(copy, |content| Needs::of(content, directory_of(absolute)))
 }
 
 /// What a path leads to, for who is not inside a call of ours.
@@ -307,12 +290,12 @@ fn found(path: &[u8]) -> Option<Content> {
         at_path(
             AT_FDCWD,
             path.as_ptr(),
-            |_, path| match accessat(CWD, text(path), Access::EXISTS, AtFlags::empty()) {
-                Ok(()) => {
+            |_, path| match is_the_kernels(text(path)) {
+                true => {
                     found.replace(Some(Content::Outside(text(path).to_vec())));
                     0
                 }
-                Err(_) => fail(Errno::ENOENT),
+                false => fail(Errno::ENOENT),
             },
             |process, at, path| {
                 let attr = process.stat(at, path, true)?;
@@ -360,9 +343,9 @@ fn is_inside(path: &[u8]) -> bool {
     CString::new(path).is_ok_and(|path| unsafe { leads_in(AT_FDCWD, path.as_ptr()) })
 }
 
-/// Whether the kernel knows the path; else it leads to us if it leads anywhere.
+/// Whether the kernel knows a path that is not inside; else it leads to us if it leads anywhere.
 fn is_the_kernels(path: &[u8]) -> bool {
-    !is_inside(path) && accessat(CWD, path, Access::EXISTS, AtFlags::empty()).is_ok()
+    accessat(CWD, path, Access::EXISTS, AtFlags::empty()).is_ok()
 }
 
 /// The directories of `LD_LIBRARY_PATH`.

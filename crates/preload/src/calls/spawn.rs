@@ -26,7 +26,8 @@ use pvfs_posix::{At, Stop};
 use pvfs_wire::Errno;
 
 use super::execute::{
-    Environment, Image, Libraries, Texts, candidates, prepare, tried, variable, working_variable,
+    Environment, Image, Libraries, Texts, candidates, prepare, program, tried, variable,
+    working_variable,
 };
 use crate::interpose;
 use pvfs_posix::c::answer::errno;
@@ -274,9 +275,9 @@ impl Child {
             };
         }
         let program = with(|process| {
-            let content = process.program(At::Working, seen.to_bytes())?;
+            let copy = program(|to| process.copy_program(At::Working, seen.to_bytes(), to))?;
             // SAFETY: the caller's promise.
-            unsafe { prepare(process, content, seen.to_bytes(), (arguments, environment)) }
+            unsafe { prepare(process, copy, seen.to_bytes(), (arguments, environment)) }
         });
         match program {
             Ok(program) => {
