@@ -97,7 +97,8 @@ fn lies_below(prefixes: &[PathBuf], program: &OsStr) -> bool {
 /// This process does not see the file system, but a shell does that is run as programs are.
 fn by_shell(program: &OsStr) -> Command {
     let mut command = Command::new("/bin/sh");
-    command.args(["-c", "exec \"$0\" \"$@\""]).arg(program);
+    // What it says of a program that is not there begins with the name after the line.
+    command.args(["-c", "exec \"$@\"", "pvfs"]).arg(program);
     command
 }
 

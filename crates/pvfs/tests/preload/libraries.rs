@@ -169,6 +169,6 @@ fn run_takes_programs_that_lie_there() {
         .shell("pvfs run --prefix /elsewhere /elsewhere/tool e")
         .succeeds()
         .prints("/elsewhere/tool: e");
-    cluster.shell("pvfs run /pvfs/nothing").ends_with(127);
+    cluster.shell("pvfs run /pvfs/nothing").ends_with(127).says("pvfs:");
     cluster.shell("pvfs run /nowhere/nothing").fails(1).in_one_sentence();
 }
