@@ -41,6 +41,9 @@ pub struct Connection<S> {
     /// How large a reply is expected to be, so that a round's replies fit into the cap.
     usual_reply_bytes: usize,
     progress_at: Instant,
+    /// How often something arrived since that was last looked at, and whether it was often.
+    receives: u32,
+    is_busy: bool,
     data_checksum: bool,
 }
 
@@ -82,6 +85,8 @@ impl<S: Stream> Connection<S> {
             ending: false,
             usual_reply_bytes: FIRST_REPLY_BYTES,
             progress_at: now.instant,
+            receives: 0,
+            is_busy: true,
             data_checksum,
         }
     }
@@ -131,6 +136,16 @@ impl<S: Stream> Connection<S> {
         self.ending && self.output.is_empty()
     }
 
+    /// Whether it was new at the last [`Connection::note_busy`], or much arrived before that.
+    pub fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    /// Notes whether much has arrived since the last time, a second ago: more than daemons say to each other.
+    pub fn note_busy(&mut self) {
+        self.is_busy = std::mem::take(&mut self.receives) >= BUSY_RECEIVES;
+    }
+
     /// Whether no request is unanswered and no reply unsent.
     pub fn is_quiet(&self) -> bool {
         self.gate.requests_outstanding() == 0 && self.output.is_empty()
@@ -155,6 +170,7 @@ impl<S: Stream> Connection<S> {
         files.iter().for_each(|file| self.take_file(file));
         if let Received::Bytes(_) = received {
             self.progress_at = now.instant;
+            self.receives = self.receives.saturating_add(1);
         }
         Ok(received)
     }
@@ -388,6 +404,9 @@ fn read_left(message: &[u8], room: usize) -> Option<(Header, &[u8])> {
     let is_there = header.shared_data && header.data_bytes as usize <= room;
     (is_whole && is_there).then_some((header, body))
 }
+
+/// What arrives in a second from a client that does something.
+const BUSY_RECEIVES: u32 = 10;
 
 /// The reply expected from a connection that has not had any.
 const FIRST_REPLY_BYTES: usize = 1 << 20;

@@ -5,7 +5,7 @@
 //!     Reactor 0 (also ticks)   Reactor 1 ...          one thread and one epoll each
 //!       Board: connections       Board                  pure bookkeeping, no epoll
 //!       Mailbox <---------- letters ---------> Mailbox   replies from other threads, adoptions
-//!     listeners, shared by all; a new connection goes to the reactor with the fewest
+//!     listeners, shared by all; a new connection goes to the reactor with the fewest that are busy
 //! ```
 //!
 //! A request and its reply cost `epoll_wait`, one receive and one send, whatever else is going on.
@@ -70,7 +70,7 @@ struct Shared {
     phase: AtomicU8,
     /// Grows with each estop: a reactor that sees a new one closes everything.
     estops: AtomicUsize,
-    /// Connections per reactor, to give new ones to the idlest.
+    /// What each reactor has to do ([`Board::load`]), to give new connections to the idlest.
     loads: Box<[AtomicUsize]>,
 }
 

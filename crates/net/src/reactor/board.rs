@@ -44,6 +44,8 @@ pub struct Board<S> {
     desk: Arc<dyn Desk>,
     seats: Vec<Option<Box<Connection<S>>>>,
     free: Vec<u32>,
+    /// Those of them that are [busy](Connection::is_busy).
+    busy_count: usize,
     serial: u32,
     /// Connections with received bytes that were not yet looked at.
     ready: Vec<ConnectionId>,
@@ -72,6 +74,7 @@ impl<S: Stream + 'static> Board<S> {
             house,
             seats: Vec::new(),
             free: Vec::new(),
+            busy_count: 0,
             serial: 0,
             ready: Vec::new(),
             dirty: Vec::new(),
@@ -93,6 +96,7 @@ impl<S: Stream + 'static> Board<S> {
         let data_checksum = !stream.is_protected();
         let connection = Connection::new(stream, gate, id, data_checksum, now);
         self.seats[place as usize] = Some(Box::new(connection));
+        self.busy_count += 1;
         self.house.figures.connections.add(1);
         id
     }
@@ -116,6 +120,12 @@ impl<S: Stream + 'static> Board<S> {
     /// How many are open.
     pub fn count(&self) -> usize {
         self.seats.len() - self.free.len()
+    }
+
+    /// How much there is to do here, to compare with other boards: the connections that are busy, and as little as
+    /// they may be later, the others.
+    pub fn load(&self) -> usize {
+        self.busy_count * BUSY_LOAD + self.count()
     }
 
     /// Receives once from a connection that is ready; false when there is no memory for it now.
@@ -354,6 +364,7 @@ impl<S: Stream + 'static> Board<S> {
         }
         let mut connection = self.seats[place_of(id)].take().expect("it was just seen there");
         self.free.push(place_of(id) as u32);
+        self.busy_count -= usize::from(connection.is_busy());
         self.house.figures.connections.take_one();
         connection.shutdown();
         let gate = connection.gate();
@@ -381,8 +392,10 @@ impl<S: Stream + 'static> Board<S> {
         self.house.mailroom[reactor_of(to)].post(letter);
     }
 
-    /// Closes whoever let its time pass.
+    /// Closes whoever let its time pass, and counts who is busy.
     pub fn sweep(&mut self, now: Now) {
+        self.seats.iter_mut().flatten().for_each(|connection| connection.note_busy());
+        self.busy_count = self.seats.iter().flatten().filter(|found| found.is_busy()).count();
         let overdue: Vec<(ConnectionId, Fault)> = self
             .seats
             .iter()
@@ -422,6 +435,9 @@ fn reactor_of(id: ConnectionId) -> usize {
 fn place_of(id: ConnectionId) -> usize {
     (id.0 >> 32 & 0x00ff_ffff) as usize
 }
+
+/// What a connection counts for in [`Board::load`] when it is new or was heard of lately, next to one that was not.
+pub const BUSY_LOAD: usize = 1 << 32;
 
 /// Bytes in and out that one round should not exceed by much: half of a usual second-level cache.
 const ROUND_BYTES_MAX: usize = 512 << 10;

@@ -9,7 +9,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::board::Board;
+use super::board::{BUSY_LOAD, Board};
 use super::mailbox::{Letter, Mailbox};
 use super::{PHASE_END, PHASE_FINISH, PHASE_SERVE, Shared};
 use crate::connection::Connection;
@@ -87,7 +87,7 @@ impl Reactor {
             self.heed_estop();
             has_more = self.take_events(&events, now);
             has_more |= self.run_board(now);
-            self.shared.loads[usize::from(self.index)].store(self.board.count(), Ordering::Relaxed);
+            self.shared.loads[usize::from(self.index)].store(self.board.load(), Ordering::Relaxed);
             self.keep_time(now);
             if let Some(was_quiet) = self.end_if_told() {
                 return was_quiet;
@@ -188,7 +188,7 @@ impl Reactor {
         }
     }
 
-    /// Finds a new connection its reactor: the one with the fewest.
+    /// Finds a new connection its reactor: the one with the least to do.
     fn place(&mut self, mut socket: Socket, origin: Origin, now: Now) {
         let house = &self.shared.house;
         if !house.doorman.seat(origin) {
@@ -210,7 +210,7 @@ impl Reactor {
         let own = usize::from(self.index);
         let least = |index: &usize| (loads[*index].load(Ordering::Relaxed), *index != own);
         let idlest = (0..loads.len()).min_by_key(least).expect("there is a reactor");
-        loads[idlest].fetch_add(1, Ordering::Relaxed);
+        loads[idlest].fetch_add(BUSY_LOAD + 1, Ordering::Relaxed);
         if idlest == own {
             let id = self.board.adopt(socket, origin, now);
             self.board.touch(id);
