@@ -44,7 +44,18 @@ pub struct Connection<S> {
     /// How often something arrived since that was last looked at, and whether it was often.
     receives: u32,
     is_busy: bool,
+    /// What the poller was told that it waits for, by whoever has it now.
+    told: Option<Wishes>,
     data_checksum: bool,
+}
+
+/// What a connection waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Wishes {
+    /// Something to receive.
+    pub receive: bool,
+    /// Room to send.
+    pub send: bool,
 }
 
 /// A request that passed the gate, by its place in the input buffer.
@@ -87,6 +98,7 @@ impl<S: Stream> Connection<S> {
             progress_at: now.instant,
             receives: 0,
             is_busy: true,
+            told: None,
             data_checksum,
         }
     }
@@ -144,6 +156,21 @@ impl<S: Stream> Connection<S> {
     /// Notes whether much has arrived since the last time, a second ago: more than daemons say to each other.
     pub fn note_busy(&mut self) {
         self.is_busy = std::mem::take(&mut self.receives) >= BUSY_RECEIVES;
+    }
+
+    /// What the poller knows that it waits for; none when it does not know the connection.
+    pub fn told(&self) -> Option<Wishes> {
+        self.told
+    }
+
+    /// Notes what the poller was told.
+    pub fn note_told(&mut self, wishes: Option<Wishes>) {
+        self.told = wishes;
+    }
+
+    /// Whether another reactor can go on with it: nobody here has yet to say something to it.
+    pub fn may_move(&self) -> bool {
+        self.gate.peer().is_some() && self.admitted.is_empty() && !self.ending && self.is_quiet()
     }
 
     /// Whether no request is unanswered and no reply unsent.

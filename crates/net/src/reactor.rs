@@ -5,7 +5,8 @@
 //!     Reactor 0 (also ticks)   Reactor 1 ...          one thread and one epoll each
 //!       Board: connections       Board                  pure bookkeeping, no epoll
 //!       Mailbox <---------- letters ---------> Mailbox   replies from other threads, adoptions
-//!     listeners, shared by all; a new connection goes to the reactor with the fewest that are busy
+//!     listeners, shared by all; a new connection goes to the reactor with the fewest that are busy, and
+//!     who has two busy ones more than another gives it one
 //! ```
 //!
 //! A request and its reply cost `epoll_wait`, one receive and one send, whatever else is going on.
@@ -14,6 +15,7 @@ pub mod board;
 pub mod figures;
 pub mod mailbox;
 mod poller;
+pub mod seats;
 
 use std::io;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};

@@ -13,6 +13,7 @@ use pvfs_wire::Header;
 
 use super::figures::Figures;
 use super::mailbox::{Letter, Mailbox, Mailroom};
+use super::seats::{Seats, home_of};
 use crate::buffer::Pool;
 use crate::connection::Connection;
 use crate::connection::input::Received;
@@ -42,11 +43,7 @@ pub struct Board<S> {
     index: u8,
     mailbox: Arc<Mailbox<S>>,
     desk: Arc<dyn Desk>,
-    seats: Vec<Option<Box<Connection<S>>>>,
-    free: Vec<u32>,
-    /// Those of them that are [busy](Connection::is_busy).
-    busy_count: usize,
-    serial: u32,
+    seats: Seats<S>,
     /// Connections with received bytes that were not yet looked at.
     ready: Vec<ConnectionId>,
     /// Connections that may have something to send or to say to epoll.
@@ -54,6 +51,8 @@ pub struct Board<S> {
     /// Closed connections, of which changes are still under way in the service.
     lingering: HashMap<ConnectionId, Lingering>,
     letters: Vec<Letter<S>>,
+    /// Emergency stops that were heeded.
+    estops: usize,
     /// Bytes received for the next round, and expected of its replies.
     round_bytes: usize,
 }
@@ -72,60 +71,49 @@ impl<S: Stream + 'static> Board<S> {
             desk: mailbox.clone(),
             mailbox,
             house,
-            seats: Vec::new(),
-            free: Vec::new(),
-            busy_count: 0,
-            serial: 0,
+            seats: Seats::new(index),
             ready: Vec::new(),
             dirty: Vec::new(),
             lingering: HashMap::new(),
             letters: Vec::new(),
+            estops: 0,
             round_bytes: 0,
         }
     }
 
     /// Gives a new connection a place. Its seat with the doorman was taken by whoever accepted it.
     pub fn adopt(&mut self, stream: S, origin: Origin, now: Now) -> ConnectionId {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.seats.push(None);
-            self.seats.len() as u32 - 1
-        });
-        self.serial = self.serial.wrapping_add(1);
-        let id = identify(self.index, place, self.serial);
-        let gate = Gate::new(self.house.doorman.clone(), id, origin, now);
-        let data_checksum = !stream.is_protected();
-        let connection = Connection::new(stream, gate, id, data_checksum, now);
-        self.seats[place as usize] = Some(Box::new(connection));
-        self.busy_count += 1;
+        let doorman = self.house.doorman.clone();
         self.house.figures.connections.add(1);
-        id
+        self.seats.add(|id| {
+            let data_checksum = !stream.is_protected();
+            Connection::new(stream, Gate::new(doorman, id, origin, now), id, data_checksum, now)
+        })
     }
 
-    /// The connection, while it is open.
+    /// The connection, while it is open and here.
     pub fn connection(&self, id: ConnectionId) -> Option<&Connection<S>> {
-        let connection = self.seats.get(place_of(id))?.as_deref()?;
-        (connection.id() == id).then_some(connection)
+        self.seats.get(id)
     }
 
     fn connection_mut(&mut self, id: ConnectionId) -> Option<&mut Connection<S>> {
-        let connection = self.seats.get_mut(place_of(id))?.as_deref_mut()?;
-        (connection.id() == id).then_some(connection)
+        self.seats.get_mut(id)
     }
 
     /// All open connections.
     pub fn ids(&self) -> impl Iterator<Item = ConnectionId> + '_ {
-        self.seats.iter().flatten().map(|connection| connection.id())
+        self.seats.iter().map(Connection::id)
     }
 
     /// How many are open.
     pub fn count(&self) -> usize {
-        self.seats.len() - self.free.len()
+        self.seats.count()
     }
 
     /// How much there is to do here, to compare with other boards: the connections that are busy, and as little as
     /// they may be later, the others.
     pub fn load(&self) -> usize {
-        self.busy_count * BUSY_LOAD + self.count()
+        self.seats.busy_count() * BUSY_LOAD + self.count()
     }
 
     /// Receives once from a connection that is ready; false when there is no memory for it now.
@@ -191,14 +179,14 @@ impl<S: Stream + 'static> Board<S> {
 
     /// Serves what was received, and sends what was answered. Calls `changed` for every connection
     /// whose wishes (to receive, to send) may have changed. True when there is more to do at once.
-    pub fn run(&mut self, now: Now, mut changed: impl FnMut(&Connection<S>)) -> bool {
+    pub fn run(&mut self, now: Now, mut changed: impl FnMut(&mut Connection<S>)) -> bool {
         self.read_letters(now);
         self.serve_round(now);
         self.read_letters(now);
         let mut dirty = std::mem::take(&mut self.dirty);
         for id in dirty.drain(..) {
             self.flush(id, now);
-            if let Some(connection) = self.connection(id) {
+            if let Some(connection) = self.connection_mut(id) {
                 changed(connection);
             }
         }
@@ -290,6 +278,9 @@ impl<S: Stream + 'static> Board<S> {
                     let id = self.adopt(stream, origin, now);
                     self.dirty.push(id);
                 }
+                Letter::Take(connection, estops) => self.take(connection, estops),
+                Letter::Moved(id, to) => self.seats.note_move(id, to),
+                Letter::Gone(id) => self.seats.forget(id),
             }
         }
         self.letters = letters;
@@ -322,7 +313,34 @@ impl<S: Stream + 'static> Board<S> {
         if self.connection(id).is_some() {
             self.house.figures.replaced_count.add(1);
             self.end(id, Departure::Replaced, now);
+        } else if let Some(board) = self.seats.whereabouts(id) {
+            self.house.mailroom[usize::from(board)].post(Letter::Replaced(id));
         }
+    }
+
+    /// Takes out one connection for another board to serve: a busy one, of which nothing is under way here.
+    pub fn send_away(&mut self, to: u8) -> Option<Box<Connection<S>>> {
+        let may_move = |connection: &&Connection<S>| connection.is_busy() && connection.may_move();
+        let id = self.seats.iter().find(may_move)?.id();
+        let mut connection = self.seats.send_away(id, to)?;
+        if home_of(id) != self.index {
+            // Before the other board has it, which may itself have something to say of it to its home.
+            self.post(id, Letter::Moved(id, to));
+        }
+        connection.note_told(None);
+        self.house.figures.moved_count.add(1);
+        Some(connection)
+    }
+
+    fn take(&mut self, connection: Box<Connection<S>>, estops: usize) {
+        let id = connection.id();
+        self.seats.put(connection);
+        if estops < self.estops {
+            // It was on its way while all others were closed.
+            return self.close(id, Departure::Broken);
+        }
+        self.ready.push(id);
+        self.dirty.push(id);
     }
 
     fn flush(&mut self, id: ConnectionId, now: Now) {
@@ -359,12 +377,10 @@ impl<S: Stream + 'static> Board<S> {
 
     /// Ends a connection. Its requests under way end by themselves; their replies go nowhere.
     pub fn close(&mut self, id: ConnectionId, how: Departure) {
-        if self.connection(id).is_none() {
-            return;
+        let Some(mut connection) = self.seats.remove(id) else { return };
+        if home_of(id) != self.index {
+            self.post(id, Letter::Gone(id));
         }
-        let mut connection = self.seats[place_of(id)].take().expect("it was just seen there");
-        self.free.push(place_of(id) as u32);
-        self.busy_count -= usize::from(connection.is_busy());
         self.house.figures.connections.take_one();
         connection.shutdown();
         let gate = connection.gate();
@@ -389,22 +405,31 @@ impl<S: Stream + 'static> Board<S> {
     }
 
     fn post(&self, to: ConnectionId, letter: Letter<S>) {
-        self.house.mailroom[reactor_of(to)].post(letter);
+        self.house.mailroom[usize::from(home_of(to))].post(letter);
     }
 
     /// Closes whoever let its time pass, and counts who is busy.
     pub fn sweep(&mut self, now: Now) {
-        self.seats.iter_mut().flatten().for_each(|connection| connection.note_busy());
-        self.busy_count = self.seats.iter().flatten().filter(|found| found.is_busy()).count();
+        self.seats.count_busy();
         let overdue: Vec<(ConnectionId, Fault)> = self
             .seats
             .iter()
-            .flatten()
             .filter_map(|connection| Some((connection.id(), connection.overdue(now)?)))
             .collect();
         for (id, fault) in overdue {
             self.punish(id, fault);
         }
+    }
+
+    /// Closes every connection for an emergency; `estops` counts all of them until now.
+    pub fn heed_estop(&mut self, estops: usize) {
+        self.estops = estops;
+        self.close_all();
+    }
+
+    /// Emergency stops that were heeded.
+    pub fn estops(&self) -> usize {
+        self.estops
     }
 
     /// Closes every connection at once.
@@ -419,21 +444,8 @@ impl<S: Stream + 'static> Board<S> {
 
     /// Whether every request is answered and every reply sent.
     pub fn is_quiet(&self) -> bool {
-        self.seats.iter().flatten().all(|connection| connection.is_quiet())
+        self.seats.iter().all(Connection::is_quiet)
     }
-}
-
-/// `reactor: 8 | place: 24 | serial: 32`
-fn identify(reactor: u8, place: u32, serial: u32) -> ConnectionId {
-    ConnectionId(u64::from(reactor) << 56 | u64::from(place) << 32 | u64::from(serial))
-}
-
-fn reactor_of(id: ConnectionId) -> usize {
-    (id.0 >> 56) as usize
-}
-
-fn place_of(id: ConnectionId) -> usize {
-    (id.0 >> 32 & 0x00ff_ffff) as usize
 }
 
 /// What a connection counts for in [`Board::load`] when it is new or was heard of lately, next to one that was not.

@@ -42,6 +42,8 @@ figures! {
     stalled_count,
     /// Messages dropped because they came twice.
     duplicates_count,
+    /// Connections that went from one thread to another.
+    moved_count,
     /// Connections closed because their lane reconnected.
     replaced_count,
     /// Times that a listener rested because the process was out of descriptors.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use pvfs_wire::Header;
 
+use crate::connection::Connection;
 use crate::gate::Origin;
 use crate::service::{ConnectionId, Desk, Response};
 
@@ -15,6 +16,12 @@ pub enum Letter<S> {
     Reply(ConnectionId, Header, Response),
     /// A connection that another reactor accepted.
     Adopt(S, Origin),
+    /// A connection that another reactor served until now, and how many emergency stops that one has heeded.
+    Take(Box<Connection<S>>, usize),
+    /// A connection of this home was sent on to that reactor.
+    Moved(ConnectionId, u8),
+    /// A connection of this home has ended elsewhere.
+    Gone(ConnectionId),
     /// A newer incarnation took this connection's lane.
     Replaced(ConnectionId),
     /// Nothing older on this connection's lane is left.

@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::board::{BUSY_LOAD, Board};
 use super::mailbox::{Letter, Mailbox};
 use super::{PHASE_END, PHASE_FINISH, PHASE_SERVE, Shared};
-use crate::connection::Connection;
+use crate::connection::{Connection, Wishes};
 use crate::gate::{Now, Origin};
 use crate::listener::Listener;
 use crate::runtime::Instant;
@@ -26,7 +26,7 @@ pub struct Reactor {
     index: u8,
     mailbox: Arc<Mailbox<Socket>>,
     board: Board<Socket>,
-    poll: Poll,
+    epoll: OwnedFd,
     listeners: Option<Arc<[Listener]>>,
     /// Until when the listeners rest, for want of descriptors.
     resting_until: Option<Instant>,
@@ -34,16 +34,9 @@ pub struct Reactor {
     starved: Vec<ConnectionId>,
     /// Connections that may be received from, and whose streams hold something that epoll knows nothing of.
     holding: Vec<ConnectionId>,
-    estops_seen: usize,
     ticked_at: Instant,
     swept_at: Instant,
     trimmed_at: Instant,
-}
-
-/// The epoll, and what it was last told about each connection.
-struct Poll {
-    epoll: OwnedFd,
-    interests: Vec<(ConnectionId, EventFlags)>,
 }
 
 impl Reactor {
@@ -51,23 +44,21 @@ impl Reactor {
     pub fn new(shared: Arc<Shared>, index: u8, listeners: Arc<[Listener]>) -> io::Result<Self> {
         let mailbox = shared.house.mailroom[usize::from(index)].clone();
         let board = Board::new(shared.house.clone(), index);
-        let poll =
-            Poll { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?, interests: Vec::new() };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let bell = mailbox.bell().expect("reactors have bells");
         // Edge-triggered, so that the bell need never be read.
-        epoll::add(&poll.epoll, bell, EventData::new_u64(BELL), EventFlags::IN | EventFlags::ET)?;
+        epoll::add(&epoll, bell, EventData::new_u64(BELL), EventFlags::IN | EventFlags::ET)?;
         let now = now();
         let mut reactor = Self {
             shared,
             index,
             mailbox,
             board,
-            poll,
+            epoll,
             listeners: Some(listeners),
             resting_until: None,
             starved: Vec::new(),
             holding: Vec::new(),
-            estops_seen: 0,
             ticked_at: now.instant,
             swept_at: now.instant,
             trimmed_at: now.instant,
@@ -101,7 +92,7 @@ impl Reactor {
         events.clear();
         let events = rustix::buffer::spare_capacity(events);
         // It can only be interrupted, which is a round with nothing in it.
-        let _ = epoll::wait(&self.poll.epoll, events, timeout.as_ref());
+        let _ = epoll::wait(&self.epoll, events, timeout.as_ref());
         self.mailbox.wake_up();
     }
 
@@ -165,10 +156,10 @@ impl Reactor {
 
     fn run_board(&mut self, now: Now) -> bool {
         let reads = self.phase() == PHASE_SERVE;
-        let (poll, starved, holding) = (&mut self.poll, &self.starved, &mut self.holding);
+        let (epoll, starved, holding) = (&self.epoll, &self.starved, &mut self.holding);
         self.board.run(now, |connection| {
             let may_receive = reads && !starved.contains(&connection.id());
-            poll.set_interest(connection, may_receive);
+            tell(epoll, connection, may_receive);
             if connection.stream().has_more() && may_receive && connection.wants_to_receive() {
                 holding.push(connection.id());
             }
@@ -235,7 +226,7 @@ impl Reactor {
         let flags = EventFlags::IN | EventFlags::EXCLUSIVE;
         for (index, listener) in (LISTENERS..).zip(self.listeners.iter().flat_map(|all| all.iter()))
         {
-            epoll::add(&self.poll.epoll, listener, EventData::new_u64(index), flags)?;
+            epoll::add(&self.epoll, listener, EventData::new_u64(index), flags)?;
         }
         Ok(())
     }
@@ -243,7 +234,7 @@ impl Reactor {
     fn forget_listeners(&self) {
         for listener in self.listeners.iter().flat_map(|all| all.iter()) {
             // It is not listed while it rests.
-            let _ = epoll::delete(&self.poll.epoll, listener);
+            let _ = epoll::delete(&self.epoll, listener);
         }
     }
 
@@ -259,6 +250,7 @@ impl Reactor {
         if self.swept_at.until(now.instant) >= SWEEP_EVERY {
             self.swept_at = now.instant;
             self.board.sweep(now);
+            self.even_out();
         }
         if self.resting_until.is_some_and(|until| until <= now.instant)
             && self.watch_listeners().is_ok()
@@ -267,11 +259,31 @@ impl Reactor {
         }
     }
 
+    /// Gives connections to the reactor that has the fewest busy ones, if those here are two more.
+    fn even_out(&mut self) {
+        let loads = &self.shared.loads;
+        let own = usize::from(self.index);
+        let others = (0..loads.len()).filter(|index| *index != own);
+        let loaded = others.map(|index| (loads[index].load(Ordering::Relaxed), index));
+        let Some((load, idlest)) = loaded.min() else { return };
+        let surplus = (self.board.load() / BUSY_LOAD).saturating_sub(load / BUSY_LOAD);
+        if self.phase() != PHASE_SERVE {
+            return;
+        }
+        for _ in 0..surplus / 2 {
+            let Some(connection) = self.board.send_away(idlest as u8) else { return };
+            // It knows the connection, or will never hear of it.
+            let _ = epoll::delete(&self.epoll, connection.stream());
+            loads[idlest].fetch_add(BUSY_LOAD + 1, Ordering::Relaxed);
+            let letter = Letter::Take(connection, self.board.estops());
+            self.shared.house.mailroom[idlest].post(letter);
+        }
+    }
+
     fn heed_estop(&mut self) {
         let estops = self.shared.estops.load(Ordering::SeqCst);
-        if estops != self.estops_seen {
-            self.estops_seen = estops;
-            self.board.close_all();
+        if estops != self.board.estops() {
+            self.board.heed_estop(estops);
         }
     }
 
@@ -306,30 +318,25 @@ impl Reactor {
     }
 }
 
-impl Poll {
-    /// Tells epoll what a connection waits for, if that is news.
-    fn set_interest(&mut self, connection: &Connection<Socket>, may_receive: bool) {
-        let mut flags = EventFlags::empty();
-        flags.set(EventFlags::IN, may_receive && connection.wants_to_receive());
-        flags.set(EventFlags::OUT, connection.wants_to_send());
-        let id = connection.id();
-        let data = EventData::new_u64(id.0);
-        let place = (id.0 >> 32 & 0x00ff_ffff) as usize;
-        if self.interests.len() <= place {
-            self.interests.resize(place + 1, (ConnectionId(u64::MAX), EventFlags::empty()));
-        }
-        let (known, told) = &mut self.interests[place];
-        let done = if *known != id {
-            epoll::add(&self.epoll, connection.stream(), data, flags)
-        } else if *told != flags {
-            epoll::modify(&self.epoll, connection.stream(), data, flags)
-        } else {
-            return;
-        };
-        match done {
-            Ok(()) => (*known, *told) = (id, flags),
-            Err(error) => tracing::error!(%error, "epoll does not take a connection"),
-        }
+/// Tells epoll what a connection waits for, if that is news.
+fn tell(epoll: &OwnedFd, connection: &mut Connection<Socket>, may_receive: bool) {
+    let receive = may_receive && connection.wants_to_receive();
+    let wishes = Wishes { receive, send: connection.wants_to_send() };
+    let told = connection.told();
+    if told == Some(wishes) {
+        return;
+    }
+    let mut flags = EventFlags::empty();
+    flags.set(EventFlags::IN, wishes.receive);
+    flags.set(EventFlags::OUT, wishes.send);
+    let data = EventData::new_u64(connection.id().0);
+    let done = match told {
+        None => epoll::add(epoll, connection.stream(), data, flags),
+        Some(_) => epoll::modify(epoll, connection.stream(), data, flags),
+    };
+    match done {
+        Ok(()) => connection.note_told(Some(wishes)),
+        Err(error) => tracing::error!(%error, "epoll does not take a connection"),
     }
 }
 

@@ -1,6 +1,8 @@
 //! A service that gives back what it is given, in several manners, and notes what it sees.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use pvfs_net::buffer::{Buffer, Pool};
@@ -37,6 +39,8 @@ pub struct Echo {
     pub redone: Mutex<Vec<(u64, Vec<u8>)>>,
     pub held: Mutex<Vec<Ticket>>,
     pub rounds: Mutex<Vec<usize>>,
+    /// Which thread served a client last.
+    pub threads: Mutex<HashMap<u64, ThreadId>>,
     pub pool: Pool,
     pub daemon: OnceLock<Daemon>,
 }
@@ -53,7 +57,9 @@ impl Service for Echo {
 
     fn serve(&self, round: Vec<Request<'_>>) {
         self.rounds.lock().unwrap().push(round.len());
+        let thread = std::thread::current().id();
         for request in round {
+            self.threads.lock().unwrap().insert(request.peer.client, thread);
             self.served.lock().unwrap().push((request.peer.client, request.body.to_vec()));
             self.serve_one(request);
         }
@@ -192,6 +198,11 @@ impl Fixture {
         let [tcp, unix] = daemon.endpoints() else { panic!("two endpoints were bound") };
         let (tcp, unix) = (tcp.clone(), unix.clone());
         Self { echo, daemon, doorman, tcp, unix, _directory: directory }
+    }
+
+    pub fn figure(&self, name: &str) -> u64 {
+        let figures = self.daemon.list_figures();
+        figures.into_iter().find(|(known, _)| known == name).expect("it is counted").1
     }
 
     pub fn both(&self) -> [Endpoint; 2] {

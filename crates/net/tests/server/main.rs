@@ -2,6 +2,7 @@
 
 #[path = "../authority/mod.rs"]
 mod authority;
+mod balance;
 mod client;
 mod echo;
 mod tls;

@@ -46,11 +46,6 @@ impl Secured {
         client.session = client.auth(&credential()).unwrap();
         client
     }
-
-    fn figure(&self, name: &str) -> u64 {
-        let figures = self.fixture.daemon.list_figures();
-        figures.into_iter().find(|(known, _)| known == name).expect("it is counted").1
-    }
 }
 
 /// Somebody else's TLS, and not the one under test.
@@ -190,8 +185,8 @@ fn a_client_of_another_cluster_is_refused_and_counted() {
     let heard = stranger.write_all(&[0; 100]).and_then(|()| stranger.read(&mut [0; 100]).map(drop));
     assert!(heard.is_err());
     assert!(begun.elapsed() < AT_ONCE);
-    eventually("it is counted", || secured.figure("net_untrusted_count") == 1);
-    assert_eq!(secured.figure("net_connections"), 0);
+    eventually("it is counted", || secured.fixture.figure("net_untrusted_count") == 1);
+    assert_eq!(secured.fixture.figure("net_connections"), 0);
 }
 
 #[test]
@@ -205,7 +200,7 @@ fn who_does_not_speak_tls_is_told_so_at_once() {
     client.transport.read_to_end(&mut heard).unwrap();
     assert_eq!(heard[..3], [21, 3, 3], "an alert of TLS");
     assert!(begun.elapsed() < AT_ONCE);
-    assert_eq!(secured.figure("net_untrusted_count"), 1);
+    assert_eq!(secured.fixture.figure("net_untrusted_count"), 1);
 }
 
 #[test]
@@ -234,8 +229,8 @@ fn who_falls_silent_within_the_handshake_is_closed() {
         let _ = silent.read_to_end(&mut Vec::new());
         assert!((Duration::from_millis(900)..AT_ONCE).contains(&begun.elapsed()), "{said}");
     }
-    eventually("all seats are free", || secured.figure("net_connections") == 0);
-    assert_eq!(secured.figure("net_stalled_count"), 4);
+    eventually("all seats are free", || secured.fixture.figure("net_connections") == 0);
+    assert_eq!(secured.fixture.figure("net_stalled_count"), 4);
 }
 
 #[test]
@@ -256,11 +251,13 @@ fn records_that_mean_nothing_close_the_connection_and_are_counted() {
         let begun = Instant::now();
         // Past the handshake: what it says inside is out of turn only when it has ended.
         transport.write_all(&frame[..10]).unwrap();
-        eventually("it was received", || secured.figure("net_received_bytes") >= 10 * client);
+        eventually("it was received", || {
+            secured.fixture.figure("net_received_bytes") >= 10 * client
+        });
         let _ = transport.0.sock.write_all(record);
         let _ = transport.0.sock.read_to_end(&mut Vec::new());
         assert!(begun.elapsed() < AT_ONCE);
-        eventually("it is counted", || secured.figure("net_malformed_count") == client);
+        eventually("it is counted", || secured.fixture.figure("net_malformed_count") == client);
     }
     let mut client = secured.introduced(9);
     client.send(ECHO, b"others are served", b"");
