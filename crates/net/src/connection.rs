@@ -153,7 +153,7 @@ impl<S: Stream> Connection<S> {
         self.is_busy
     }
 
-    /// Notes whether much has arrived since the last time, a second ago: more than daemons say to each other.
+    /// Notes whether much has arrived since the last time, half a second ago: more than daemons say to each other.
     pub fn note_busy(&mut self) {
         self.is_busy = std::mem::take(&mut self.receives) >= BUSY_RECEIVES;
     }
@@ -164,8 +164,14 @@ impl<S: Stream> Connection<S> {
     }
 
     /// Notes what the poller was told.
-    pub fn note_told(&mut self, wishes: Option<Wishes>) {
-        self.told = wishes;
+    pub fn note_told(&mut self, wishes: Wishes) {
+        self.told = Some(wishes);
+    }
+
+    /// It goes to another reactor, which looks soon at who is busy there.
+    pub fn forget_poller(&mut self) {
+        self.told = None;
+        self.receives = BUSY_RECEIVES;
     }
 
     /// Whether another reactor can go on with it: nobody here has yet to say something to it.
@@ -432,7 +438,7 @@ fn read_left(message: &[u8], room: usize) -> Option<(Header, &[u8])> {
     (is_whole && is_there).then_some((header, body))
 }
 
-/// What arrives in a second from a client that does something.
+/// What arrives in half a second from a client that does something.
 const BUSY_RECEIVES: u32 = 10;
 
 /// The reply expected from a connection that has not had any.

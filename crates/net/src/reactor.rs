@@ -5,13 +5,14 @@
 //!     Reactor 0 (also ticks)   Reactor 1 ...          one thread and one epoll each
 //!       Board: connections       Board                  pure bookkeeping, no epoll
 //!       Mailbox <---------- letters ---------> Mailbox   replies from other threads, adoptions
-//!     listeners, shared by all; a new connection goes to the reactor with the fewest that are busy, and
-//!     who has two busy ones more than another gives it one
+//!     listeners, shared by all; a new connection goes to the reactor with the fewest that are busy, and those
+//!     that stay busy are dealt to the reactors in turn
 //! ```
 //!
 //! A request and its reply cost `epoll_wait`, one receive and one send, whatever else is going on.
 
 pub mod board;
+mod deal;
 pub mod figures;
 pub mod mailbox;
 mod poller;
@@ -28,6 +29,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::buffer::Pool;
 use crate::endpoint::Endpoint;
 use crate::gate::Doorman;
+use crate::gate::lanes::LaneKey;
 use crate::listener::{ListenError, Listener};
 use crate::service::Service;
 use crate::socket::Socket;
@@ -74,6 +76,8 @@ struct Shared {
     estops: AtomicUsize,
     /// What each reactor has to do ([`Board::load`]), to give new connections to the idlest.
     loads: Box<[AtomicUsize]>,
+    /// The lanes that are busy on each reactor, as it saw it last, to deal them out anew.
+    busy: Mutex<Vec<Vec<LaneKey>>>,
 }
 
 struct Threads {
@@ -111,6 +115,7 @@ impl Daemon {
             phase: AtomicU8::new(PHASE_SERVE),
             estops: AtomicUsize::new(0),
             loads: (0..threads).map(|_| AtomicUsize::new(0)).collect(),
+            busy: Mutex::new(vec![Vec::new(); threads]),
         });
         let held = Arc::downgrade(&listeners);
         let (ended_sender, ended) = channel();

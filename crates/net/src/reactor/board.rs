@@ -318,16 +318,24 @@ impl<S: Stream + 'static> Board<S> {
         }
     }
 
-    /// Takes out one connection for another board to serve: a busy one, of which nothing is under way here.
-    pub fn send_away(&mut self, to: u8) -> Option<Box<Connection<S>>> {
+    /// Finds out which connections are busy; to be called about twice a second.
+    pub fn busy_lanes(&mut self) -> Vec<LaneKey> {
+        self.seats.count_busy();
+        let busy = self.seats.iter().filter(|connection| connection.is_busy());
+        busy.filter_map(|connection| connection.gate().lane()).collect()
+    }
+
+    /// Takes out a busy connection for another board to serve, unless something is under way here.
+    pub fn send_away(&mut self, lane: LaneKey, to: u8) -> Option<Box<Connection<S>>> {
+        let is_meant = |connection: &&Connection<S>| connection.gate().lane() == Some(lane);
         let may_move = |connection: &&Connection<S>| connection.is_busy() && connection.may_move();
-        let id = self.seats.iter().find(may_move)?.id();
+        let id = self.seats.iter().filter(is_meant).find(may_move)?.id();
         let mut connection = self.seats.send_away(id, to)?;
         if home_of(id) != self.index {
             // Before the other board has it, which may itself have something to say of it to its home.
             self.post(id, Letter::Moved(id, to));
         }
-        connection.note_told(None);
+        connection.forget_poller();
         self.house.figures.moved_count.add(1);
         Some(connection)
     }
@@ -408,9 +416,8 @@ impl<S: Stream + 'static> Board<S> {
         self.house.mailroom[usize::from(home_of(to))].post(letter);
     }
 
-    /// Closes whoever let its time pass, and counts who is busy.
+    /// Closes whoever let its time pass.
     pub fn sweep(&mut self, now: Now) {
-        self.seats.count_busy();
         let overdue: Vec<(ConnectionId, Fault)> = self
             .seats
             .iter()

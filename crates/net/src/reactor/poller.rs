@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::board::{BUSY_LOAD, Board};
 use super::mailbox::{Letter, Mailbox};
-use super::{PHASE_END, PHASE_FINISH, PHASE_SERVE, Shared};
+use super::{PHASE_END, PHASE_FINISH, PHASE_SERVE, Shared, deal};
 use crate::connection::{Connection, Wishes};
 use crate::gate::{Now, Origin};
 use crate::listener::Listener;
@@ -36,6 +36,9 @@ pub struct Reactor {
     holding: Vec<ConnectionId>,
     ticked_at: Instant,
     swept_at: Instant,
+    dealt_at: Instant,
+    /// Whether other reactors take some connection here for busy.
+    is_known_busy: bool,
     trimmed_at: Instant,
 }
 
@@ -61,6 +64,8 @@ impl Reactor {
             holding: Vec::new(),
             ticked_at: now.instant,
             swept_at: now.instant,
+            dealt_at: now.instant,
+            is_known_busy: false,
             trimmed_at: now.instant,
         };
         reactor.watch_listeners()?;
@@ -104,7 +109,7 @@ impl Reactor {
         } else if self.index == 0 || self.phase() != PHASE_SERVE {
             Some(TICK_TIME)
         } else {
-            (self.board.count() > 0).then_some(SWEEP_TIME)
+            (self.board.count() > 0 || self.is_known_busy).then_some(SWEEP_TIME)
         }
     }
 
@@ -250,7 +255,10 @@ impl Reactor {
         if self.swept_at.until(now.instant) >= SWEEP_EVERY {
             self.swept_at = now.instant;
             self.board.sweep(now);
-            self.even_out();
+        }
+        if self.dealt_at.until(now.instant) >= DEAL_EVERY {
+            self.dealt_at = now.instant;
+            self.deal();
         }
         if self.resting_until.is_some_and(|until| until <= now.instant)
             && self.watch_listeners().is_ok()
@@ -259,25 +267,25 @@ impl Reactor {
         }
     }
 
-    /// Gives connections to the reactor that has the fewest busy ones, if those here are two more.
-    fn even_out(&mut self) {
-        let loads = &self.shared.loads;
-        let own = usize::from(self.index);
-        let others = (0..loads.len()).filter(|index| *index != own);
-        let loaded = others.map(|index| (loads[index].load(Ordering::Relaxed), index));
-        let Some((load, idlest)) = loaded.min() else { return };
-        let surplus = (self.board.load() / BUSY_LOAD).saturating_sub(load / BUSY_LOAD);
+    /// Gives busy connections to the reactors that should have them.
+    fn deal(&mut self) {
         if self.phase() != PHASE_SERVE {
             return;
         }
-        for _ in 0..surplus / 2 {
-            let Some(connection) = self.board.send_away(idlest as u8) else { return };
+        let own = usize::from(self.index);
+        let shared = self.shared.clone();
+        let mut busy = shared.busy.lock().expect("no code panics holding it");
+        busy[own] = self.board.busy_lanes();
+        for (lane, to) in deal::moves(&busy, own) {
+            let Some(connection) = self.board.send_away(lane, to as u8) else { continue };
             // It knows the connection, or will never hear of it.
             let _ = epoll::delete(&self.epoll, connection.stream());
-            loads[idlest].fetch_add(BUSY_LOAD + 1, Ordering::Relaxed);
-            let letter = Letter::Take(connection, self.board.estops());
-            self.shared.house.mailroom[idlest].post(letter);
+            busy[own].retain(|kept| *kept != lane);
+            busy[to].push(lane);
+            shared.loads[to].fetch_add(BUSY_LOAD + 1, Ordering::Relaxed);
+            shared.house.mailroom[to].post(Letter::Take(connection, self.board.estops()));
         }
+        self.is_known_busy = !busy[own].is_empty();
     }
 
     fn heed_estop(&mut self) {
@@ -335,7 +343,7 @@ fn tell(epoll: &OwnedFd, connection: &mut Connection<Socket>, may_receive: bool)
         Some(_) => epoll::modify(epoll, connection.stream(), data, flags),
     };
     match done {
-        Ok(()) => connection.note_told(Some(wishes)),
+        Ok(()) => connection.note_told(wishes),
         Err(error) => tracing::error!(%error, "epoll does not take a connection"),
     }
 }
@@ -366,6 +374,7 @@ const ACCEPTS_MAX: usize = 32;
 
 const TICK_EVERY: std::time::Duration = std::time::Duration::from_millis(95);
 const SWEEP_EVERY: std::time::Duration = std::time::Duration::from_millis(950);
+const DEAL_EVERY: std::time::Duration = std::time::Duration::from_millis(450);
 const TRIM_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
 const REST_TIME: std::time::Duration = std::time::Duration::from_secs(1);
 
