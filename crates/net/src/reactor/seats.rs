@@ -310,7 +310,7 @@ mod tests {
         /// Everybody reads until nobody has letters.
         fn settle(&mut self) {
             let mut rounds = 0;
-            while (0..BOARDS).fold(false, |any, board| self.read(board) || any) {
+            while (0..BOARDS).filter(|board| self.read(*board)).count() > 0 {
                 rounds += 1;
                 assert!(rounds < 10_000, "letters go round for ever");
             }
