@@ -3,12 +3,12 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pvfs_config::{CertificateError, Cluster, KeyError, Security, SecurityMode};
+use pvfs_config::{CertificateError, CertificateMarks, Cluster, KeyError, Security, SecurityMode};
 use pvfs_net::attendance::connect_within;
-use pvfs_net::call::{Principal, Renew};
+use pvfs_net::call::{Connect, Principal, Renew};
 use pvfs_net::tls::{Connector, TlsSetupError};
 use pvfs_wire::token::{Credential, KeyRing, Session, SessionRights};
 use pvfs_wire::{Errno, Wire};
@@ -121,20 +121,49 @@ fn read_ring(security: &Security) -> std::result::Result<KeyRing, KeyError> {
 }
 
 /// What this process speaks TLS with; nothing where the cluster does not.
-pub fn connector(cluster: &Cluster) -> Result<Option<Connector>> {
+pub fn connector(cluster: &Cluster) -> Result<Option<Box<Connect>>> {
     if cluster.security.mode != SecurityMode::Tls {
         return Ok(None);
     }
-    let read = cluster.security.read_certificates().map_err(TlsSetupError::from);
-    let made = read.and_then(|certificates| Connector::new(&certificates));
-    made.map(Some).map_err(|error| match &error {
+    let certificates = ReadCertificates::new(&cluster.security).map_err(|error| match &error {
         TlsSetupError::Files(CertificateError::Unreadable { source, .. })
             if source.kind() == ErrorKind::PermissionDenied =>
         {
             Error::NoSession(error.to_string())
         }
         error => Error::Setup(error.to_string()),
-    })
+    })?;
+    let certificates = Mutex::new(certificates);
+    Ok(Some(Box::new(move || {
+        certificates.lock().unwrap_or_else(PoisonError::into_inner).look_again()
+    })))
+}
+
+/// Certificates as they were read last. They expire and are renewed while a mount runs, and nobody tells it, so it looks
+/// whenever it connects.
+struct ReadCertificates {
+    security: Security,
+    marks: CertificateMarks,
+    connector: Connector,
+}
+
+impl ReadCertificates {
+    fn new(security: &Security) -> std::result::Result<Self, TlsSetupError> {
+        let marks = security.mark_certificates();
+        let connector = Connector::new(&security.read_certificates()?)?;
+        Ok(Self { security: security.clone(), marks, connector })
+    }
+
+    /// What cannot be used changes nothing: a copy may be half done, and a process may have given up the right to read.
+    fn look_again(&mut self) -> Connector {
+        if self.security.mark_certificates() != self.marks {
+            match Self::new(&self.security) {
+                Ok(read) => *self = read,
+                Err(error) => tracing::warn!("going on with the certificates from before: {error}"),
+            }
+        }
+        self.connector.clone()
+    }
 }
 
 /// A session of this user, from now on.

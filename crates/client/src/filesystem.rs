@@ -60,7 +60,7 @@ pub struct Options {
     pub borrows: bool,
     /// Bytes of one request to one iod; a longer transfer is several requests.
     pub request_bytes_max: u64,
-    /// What daemons log about this client.
+    /// What daemons are told of this client: see [`Options::named`].
     pub software: String,
 }
 
@@ -89,6 +89,15 @@ impl Options {
             request_bytes_max: REQUEST_BYTES_MAX,
             software: concat!("pvfs-client ", env!("CARGO_PKG_VERSION")).into(),
         }
+    }
+
+    /// The same for this program, such as `pvfs mount`: administrators find the process by what it says of itself.
+    #[must_use]
+    pub fn named(self, program: &str) -> Self {
+        let (system, version) = (rustix::system::uname(), env!("CARGO_PKG_VERSION"));
+        let (node, process) = (system.nodename().to_string_lossy(), rustix::process::getpid());
+        let software = format!("{program} {version} on {node}, process {process}");
+        Self { software, ..self }
     }
 }
 

@@ -17,6 +17,7 @@ pub mod pieces;
 pub mod read;
 pub mod readdir;
 pub mod readx;
+pub mod sessions;
 pub mod sizes;
 pub mod space;
 mod staging;

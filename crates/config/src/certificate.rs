@@ -40,6 +40,14 @@ pub struct Pem {
     pub text: Vec<u8>,
 }
 
+/// Which files were there, and as of when: whoever has read them looks whether they are others by now.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct CertificateMarks([Option<Mark>; 5]);
+
+/// Device, inode, size, and when the inode was changed last. Not the time of the text, which `cp -p` brings along, and
+/// which a `chmod` that lets us read it leaves as it was.
+type Mark = (u64, u64, u64, i64, i64);
+
 /// Why a file of mode `tls` was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
@@ -88,6 +96,13 @@ impl Security {
         }
     }
 
+    /// What there is to read. To be asked before it is read, so that what is written meanwhile is found out next time.
+    pub fn mark_certificates(&self) -> CertificateMarks {
+        let pairs = [&self.certificate, &self.user_certificate];
+        let [(node, node_key), (user, user_key)] = pairs.map(|pair| (&pair.certificate, &pair.key));
+        CertificateMarks([&self.ca_file, node, node_key, user, user_key].map(|path| mark(path)))
+    }
+
     fn certificates(
         &self,
         what: &'static str,
@@ -105,6 +120,11 @@ impl std::fmt::Debug for Pem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.path.fmt(f)
     }
+}
+
+fn mark(path: &Path) -> Option<Mark> {
+    let file = std::fs::metadata(path).ok()?;
+    Some((file.dev(), file.ino(), file.size(), file.ctime(), file.ctime_nsec()))
 }
 
 fn is_not_ours(error: &io::Error) -> bool {
@@ -178,6 +198,27 @@ mod tests {
         );
         assert_eq!(security.read_certificates().unwrap_err().to_string(), sentence);
         assert_eq!(security.read_node_certificates().unwrap_err().to_string(), sentence);
+    }
+
+    #[test]
+    fn every_change_of_a_file_is_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let security = security(directory.path());
+        let names = ["cluster.ca.pem", "node.pem", "node.key", "user.pem", "user.key"];
+        for name in names {
+            let absent = security.mark_certificates();
+            write(directory.path(), name, 0o600);
+            let there = security.mark_certificates();
+            assert_ne!(absent, there, "{name} has come");
+            assert_eq!(security.mark_certificates(), there, "{name} is as it was");
+            let path = directory.path().join(name);
+            let modified = path.metadata().unwrap().modified().unwrap();
+            let other = directory.path().join("other");
+            std::fs::write(&other, name).unwrap();
+            std::fs::File::open(&other).unwrap().set_modified(modified).unwrap();
+            std::fs::rename(&other, &path).unwrap();
+            assert_ne!(security.mark_certificates(), there, "{name} is another, of the same time");
+        }
     }
 
     #[test]

@@ -46,7 +46,7 @@ mod uids;
 mod write;
 
 pub use amount::{AmountError, ByteSize, format_duration, parse_duration};
-pub use certificate::{CertificateError, CertificateFiles, Certificates, Pem};
+pub use certificate::{CertificateError, CertificateFiles, CertificateMarks, Certificates, Pem};
 pub use cluster::{
     Agent, Cluster, Defaults, Durability, Filesystem, LogLevel, Security, SecurityMode, Server,
 };

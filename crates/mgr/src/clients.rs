@@ -13,9 +13,12 @@
 //! (docs/design/leases-of-idle-clients.md). Those that the store knows when the manager starts are gone, with
 //! a longer time before them: an idle one does not know that the manager was away. Pure: the time is passed in.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::ops::Bound::{Excluded, Unbounded};
 
 use pvfs_net::service::{ConnectionId, Departure};
+use pvfs_wire::ops::{ClientReport, Denial, LockCounts, SessionReport};
+use pvfs_wire::token::{CLOCK_SKEW_S, Session, SessionRights};
 
 /// How long clients are waited for, and how many are known.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +55,9 @@ pub struct Overdue;
 pub struct Clients {
     terms: Terms,
     known: HashMap<u64, Client>,
+    /// The same by the numbers under which they are told of.
+    numbers: BTreeMap<u64, u64>,
+    number_last: u64,
     /// Those without a connection, by the end of their lease.
     gone: BTreeSet<(u64, u64)>,
     /// Those whose lease ended but whose state could not be freed yet.
@@ -78,6 +84,36 @@ struct Client {
     gone_until_ns: Option<u64>,
     /// It does not know yet that it lost its lease.
     lease_lost: bool,
+    /// When the first of its connections came.
+    here_since_ns: u64,
+    /// Under which it is told of: its identity is nobody else's business.
+    number: u64,
+    /// What it says of itself.
+    software: Box<str>,
+    /// Where it came from last.
+    address: Box<str>,
+    /// What it has proven to own, the latest last.
+    sessions: Vec<SessionReport>,
+}
+
+/// Who is told of which clients.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Sight {
+    /// An administrator, of all.
+    All,
+    /// This user, of what is its own.
+    Own(u32),
+}
+
+/// Clients in the order of their numbers, as far as one look goes.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub struct Page {
+    /// The clients; what others know of them is left out.
+    pub clients: Vec<ClientReport>,
+    /// Who they are, in the same order.
+    pub identities: Vec<u64>,
+    /// The last one looked at; absent when there are no more.
+    pub next: Option<u64>,
 }
 
 /// Who lost its lease, the longest ago first.
@@ -108,6 +144,8 @@ impl Clients {
         Self {
             terms,
             known: HashMap::new(),
+            numbers: BTreeMap::new(),
+            number_last: 0,
             gone: BTreeSet::new(),
             overdue: HashSet::new(),
             expired: Expired::default(),
@@ -118,7 +156,7 @@ impl Clients {
     /// The store knows this client from before a restart: it is waited for.
     pub fn remember(&mut self, client: u64, now_ns: u64) {
         if !self.known.contains_key(&client) {
-            self.known.entry(client).or_default();
+            self.meet(client);
             self.leave_until(client, now_ns.saturating_add(self.terms.restart_ns));
         }
     }
@@ -134,14 +172,80 @@ impl Clients {
             return Err(TooManyClients);
         }
         let lost = self.expired.take(client, now_ns, self.terms.expired_kept_ns);
-        let known = self.known.entry(client).or_default();
+        let known = self.meet(client);
         known.lease_lost |= lost;
         known.broken = false;
+        if known.connections.is_empty() {
+            known.here_since_ns = now_ns;
+        }
         known.connections.push(connection);
         if let Some(until_ns) = known.gone_until_ns.take() {
             self.gone.remove(&(until_ns, client));
         }
         Ok(!self.known[&client].lease_lost)
+    }
+
+    /// What the client says of itself, and where it comes from.
+    pub fn introduced(&mut self, client: u64, software: &str, address: &str) {
+        let Some(known) = self.known.get_mut(&client) else { return };
+        let end = software.floor_char_boundary(SOFTWARE_BYTES_MAX);
+        known.software = software[..end].into();
+        known.address = address.into();
+    }
+
+    /// The client has proven to own this session.
+    pub fn believed(&mut self, client: u64, session: &Session, now_s: u64) {
+        let Some(known) = self.known.get_mut(&client) else { return };
+        let Session { id, uid, issued, expiry, .. } = *session;
+        known.sessions.retain(|other| other.id != id && !is_over(other, now_s));
+        if known.sessions.len() >= SESSIONS_MAX {
+            known.sessions.remove(0);
+        }
+        known.sessions.push(SessionReport { id, uid, issued, expiry });
+    }
+
+    /// Some sessions are not believed any more.
+    pub fn deny(&mut self, denial: &Denial) {
+        for known in self.known.values_mut() {
+            known.sessions.retain(|session| !denial.covers(&of_report(session)));
+        }
+    }
+
+    /// The clients with greater numbers than `after`, as far as one look goes.
+    pub fn page(&self, after: Option<u64>, sight: Sight, now_ns: u64, now_s: u64) -> Page {
+        let mut page = Page::default();
+        let mut bytes = 0;
+        let rest = (after.map_or(Unbounded, Excluded), Unbounded);
+        for (looked, (number, client)) in self.numbers.range(rest).enumerate() {
+            if looked >= PAGE_CLIENTS_MAX || bytes >= PAGE_BYTES {
+                return page;
+            }
+            page.next = Some(*number);
+            if let Some(report) = self.known[client].report(sight, now_ns, now_s) {
+                bytes += REPORT_BYTES + report.sessions.len() * SESSION_BYTES;
+                page.identities.push(*client);
+                page.clients.push(report);
+            }
+        }
+        Page { next: None, ..page }
+    }
+
+    /// Numbers from `first` on, and whose they are, as far as one look goes; where to go on.
+    pub fn numbered(&self, first: u64) -> (Vec<(u64, u64)>, Option<u64>) {
+        let mut all = self.numbers.range(first..).map(|(number, client)| (*number, *client));
+        let looked = all.by_ref().take(PAGE_CLIENTS_MAX).collect();
+        (looked, all.next().map(|(number, _)| number))
+    }
+
+    /// The number of a client that is known.
+    pub fn number_of(&self, client: u64) -> Option<u64> {
+        self.known.get(&client).map(|known| known.number)
+    }
+
+    /// Whether all that the client does is told to whoever sees so much.
+    pub fn is_open_to(&self, client: u64, sight: Sight, now_s: u64) -> bool {
+        let known = self.known.get(&client);
+        sight == Sight::All || known.is_some_and(|known| known.is_open_to(sight, now_s))
     }
 
     /// A connection of the client is over. One that was replaced says nothing about the client.
@@ -248,7 +352,8 @@ impl Clients {
             && until_ns <= now_ns
         {
             self.gone.pop_first();
-            self.known.remove(&client);
+            let known = self.known.remove(&client);
+            known.map(|known| self.numbers.remove(&known.number));
             self.expired.add(client, now_ns, &self.terms);
             due.push(client);
         }
@@ -270,6 +375,14 @@ impl Clients {
         self.gone.len()
     }
 
+    fn meet(&mut self, client: u64) -> &mut Client {
+        self.known.entry(client).or_insert_with(|| {
+            self.number_last += 1;
+            self.numbers.insert(self.number_last, client);
+            Client { number: self.number_last, ..Client::default() }
+        })
+    }
+
     fn leave_until(&mut self, client: u64, until_ns: u64) {
         if let Some(known) = self.known.get_mut(&client) {
             if let Some(before_ns) = known.gone_until_ns.replace(until_ns) {
@@ -279,6 +392,55 @@ impl Clients {
             self.gone.insert((until_ns, client));
         }
     }
+}
+
+impl Client {
+    fn is_open_to(&self, sight: Sight, now_s: u64) -> bool {
+        let mut good = self.sessions.iter().filter(|session| !is_over(session, now_s)).peekable();
+        sight == Sight::All || good.peek().is_some() && good.all(|session| sight.sees(session.uid))
+    }
+
+    /// What is told of it, unless it is nothing.
+    fn report(&self, sight: Sight, now_ns: u64, now_s: u64) -> Option<ClientReport> {
+        let good = self.sessions.iter().filter(|session| !is_over(session, now_s));
+        let sessions: Vec<SessionReport> =
+            good.filter(|session| sight.sees(session.uid)).copied().collect();
+        if sessions.is_empty() && sight != Sight::All {
+            return None;
+        }
+        let here_ns = now_ns.saturating_sub(self.here_since_ns);
+        let freed_in_ns = self.gone_until_ns.map(|until_ns| until_ns.saturating_sub(now_ns));
+        Some(ClientReport {
+            number: self.number,
+            software: self.software.to_string(),
+            address: self.address.to_string(),
+            here_s: freed_in_ns.is_none().then_some(here_ns / SECOND_NS),
+            freed_in_s: freed_in_ns.map(|left_ns| left_ns.div_ceil(SECOND_NS)),
+            sessions,
+            opens: 0,
+            locks: self.is_open_to(sight, now_s).then(LockCounts::default),
+            cached: None,
+        })
+    }
+}
+
+impl Sight {
+    /// Whether it is told what this user does.
+    pub fn sees(self, uid: u32) -> bool {
+        self == Self::All || self == Self::Own(uid)
+    }
+}
+
+/// Daemons believe it no longer.
+fn is_over(session: &SessionReport, now_s: u64) -> bool {
+    session.expiry.saturating_add(CLOCK_SKEW_S) < now_s
+}
+
+/// As far as denials look at it.
+fn of_report(report: &SessionReport) -> Session {
+    let SessionReport { id, uid, issued, expiry } = *report;
+    let (gids, rights) = (Vec::new(), SessionRights::NONE);
+    Session { id, uid, gid: 0, gids, rights, issued, expiry }
 }
 
 impl Expired {
@@ -304,6 +466,23 @@ impl Expired {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
+
+/// Of what a client says of itself.
+const SOFTWARE_BYTES_MAX: usize = 128;
+
+/// As many as a connection may introduce.
+const SESSIONS_MAX: usize = 1024;
+
+/// Clients looked at for one page: some ten microseconds.
+const PAGE_CLIENTS_MAX: usize = 512;
+
+/// A page is full with this; the largest report then still fits into a body of 2 MiB.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A report without its sessions, the software and an address of IPv6 included.
+const REPORT_BYTES: usize = 8 + 4 + SOFTWARE_BYTES_MAX + 4 + 45 + 9 + 9 + 4 + 8 + 17 + 9;
+
+const SESSION_BYTES: usize = 28;
 
 #[cfg(test)]
 mod tests {

@@ -111,6 +111,15 @@ macro_rules! dispatch {
         Vouch -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
         dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
     };
+    // Nor who is there.
+    (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
+        Sessions -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
+        dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
+    };
+    (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
+        Uses -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
+        dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
+    };
     // Nor is what clients cache.
     (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
         Recalls -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {

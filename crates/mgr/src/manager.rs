@@ -24,6 +24,7 @@ mod orders;
 mod parked;
 mod quota;
 mod replies;
+mod sessions;
 mod status;
 mod table;
 mod vouching;
@@ -34,15 +35,16 @@ mod tests;
 
 pub use background::Background;
 pub use backing::Backing;
+use clock::unix_seconds;
 pub use clock::{Clock, SystemClock};
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use pvfs_net::service::{Departure, Peer, Reception, Request, Response, Service};
 use pvfs_wire::ops::{
-    Control, Done, Hello, Order, OrderKind, Ping, Recalls, Status, SyncNames, Vouch,
+    Control, Done, Hello, Order, OrderKind, Ping, Recalls, Sessions, Status, SyncNames, Uses, Vouch,
 };
-use pvfs_wire::token::KeyRing;
+use pvfs_wire::token::{KeyRing, Session};
 use pvfs_wire::{Errno, Operation, Wire};
 
 use crate::caching::Recorder;
@@ -291,6 +293,14 @@ impl Manager {
         None
     }
 
+    /// What the writer has to do for this request; nothing if it is answered already.
+    fn work(&self, request: Request<'_>, session: Arc<Session>, now_ns: u64) -> Option<Work> {
+        match request.header.operation {
+            Sessions::CODE | Uses::CODE => self.look_at_users(request, &session),
+            _ => Some(Work::Request(Pending::new(request, session, now_ns))),
+        }
+    }
+
     /// Answers from a snapshot. What was read is noted where somebody may cache it, or where somebody else
     /// may still believe in something older.
     fn query(&self, request: Request<'_>, look: &Look, random: &mut Random) {
@@ -353,12 +363,18 @@ impl Service for Manager {
             .clients()
             .arrived(peer.client, peer.connection, now_ns)
             .map_err(|_| Errno::ENFILE)?;
+        self.clients().introduced(peer.client, &hello.software, &peer.address);
         Ok(Reception {
             lease_kept,
             generation: self.fs.generation(),
             map_version: self.policy().map.version,
             lease_ms: self.lease_ms,
         })
+    }
+
+    fn believed(&self, peer: &Arc<Peer>, session: &Arc<Session>) {
+        let now_s = unix_seconds(self.clock.wall());
+        self.clients().believed(peer.client, session, now_s);
     }
 
     fn departed(&self, peer: &Arc<Peer>, how: Departure) {
@@ -377,9 +393,7 @@ impl Service for Manager {
         for request in round {
             let Some(request) = self.answer(request, &mut look, &mut random) else { continue };
             match request.session.cloned() {
-                Some(session) => {
-                    changes.push(Work::Request(Pending::new(request, session, now_ns)));
-                }
+                Some(session) => changes.extend(self.work(request, session, now_ns)),
                 None => request.ticket.reply(Response::failed(Errno::EACCES)),
             }
         }

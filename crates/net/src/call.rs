@@ -42,7 +42,7 @@ pub struct Caller<R: Runtime> {
     software: String,
     data_checksum: bool,
     /// What TLS takes, where it is spoken.
-    tls: Option<Connector>,
+    tls: Option<Box<Connect>>,
     sequences: Mutex<Sequences>,
     leases_lost: AtomicU64,
 }
@@ -65,6 +65,9 @@ pub struct Principal {
 
 /// Gets a fresh credential, from an agent or by signing it.
 pub type Renew = dyn Fn() -> Result<Credential, Errno> + Send + Sync;
+
+/// What a connection over TLS begins with, by the certificates that are there now.
+pub type Connect = dyn Fn() -> Connector + Send + Sync;
 
 /// How long to try.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -292,9 +295,9 @@ impl<R: Runtime> Caller<R> {
         }
     }
 
-    /// Speaks TLS with daemons that it reaches over a network.
+    /// Speaks TLS with daemons that it reaches over a network; what that takes is asked for each connection.
     #[must_use]
-    pub fn over_tls(self, tls: Option<Connector>) -> Self {
+    pub fn over_tls(self, tls: Option<Box<Connect>>) -> Self {
         Self { tls, ..self }
     }
 
@@ -656,7 +659,8 @@ impl<R: Runtime> Caller<R> {
         let hello = self.hello(id);
         let mut last = Trouble::Connect(LaneError::Broken(std::io::ErrorKind::NotFound.into()));
         for endpoint in &server.endpoints {
-            let opened = match self.runtime.connect(endpoint, self.tls.as_ref()) {
+            let tls = self.tls.as_ref().filter(|_| endpoint.host().is_some()).map(|tls| tls());
+            let opened = match self.runtime.connect(endpoint, tls.as_ref()) {
                 Ok(stream) => Lane::open(&self.runtime, stream, &hello).await,
                 Err(error) => Err(error.into()),
             };

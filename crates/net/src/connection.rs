@@ -72,6 +72,8 @@ struct Admitted {
 pub struct Findings {
     /// A hello was believed: close these, then welcome it.
     pub greeting: Option<Vec<ConnectionId>>,
+    /// Sessions that the peer has proven to own.
+    pub believed: Vec<Arc<Session>>,
     /// Messages that came twice.
     pub duplicates: u64,
     /// More messages may be complete than fit into this round.
@@ -280,6 +282,10 @@ impl<S: Stream> Connection<S> {
                 session,
             }),
             Verdict::Answer(response) => self.push(&frame.header, response, now),
+            Verdict::Believe(response, session) => {
+                findings.believed.push(session);
+                self.push(&frame.header, response, now);
+            }
             Verdict::Refuse(response) => {
                 self.push(&frame.header, response, now);
                 self.ending = true;

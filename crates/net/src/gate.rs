@@ -98,6 +98,8 @@ pub enum Verdict {
     Serve(Option<Arc<Session>>),
     /// Answer it without asking the service.
     Answer(Response),
+    /// The peer owns this session: answer, and tell the service.
+    Believe(Response, Arc<Session>),
     /// Answer it and close.
     Refuse(Response),
     /// A hello: first close these older connections of the lane, then see [`Gate::may_open`].
@@ -263,7 +265,7 @@ impl Gate {
             Err(error) => return Verdict::Close(error.into()),
         };
         match self.believe(&auth, now) {
-            Ok(authed) => Verdict::Answer(Response::done::<Auth>(&authed)),
+            Ok((authed, session)) => Verdict::Believe(Response::done::<Auth>(&authed), session),
             Err(Errno::EKEYREJECTED) if self.doorman.offence(self.origin, now) => {
                 Verdict::Refuse(Response::failed(Errno::EKEYREJECTED))
             }
@@ -271,7 +273,7 @@ impl Gate {
         }
     }
 
-    fn believe(&mut self, auth: &Auth, now: Now) -> Result<Authed, Errno> {
+    fn believe(&mut self, auth: &Auth, now: Now) -> Result<(Authed, Arc<Session>), Errno> {
         let Stage::Open(greeting) = &self.stage else { return Err(Errno::EPROTO) };
         let (client, server) = (greeting.hello.nonce, greeting.nonce);
         let ring = self.doorman.keys();
@@ -284,9 +286,10 @@ impl Gate {
             return Err(Errno::EKEYREJECTED);
         }
         self.doorman.lanes().prove(greeting.lane());
-        let session = self.doorman.squash(session);
-        let number = self.remember(Arc::new(session), now)?;
-        Ok(Authed { session: number, proof: server_proof(&secret, &client, &server) })
+        let session = Arc::new(self.doorman.squash(session));
+        let number = self.remember(session.clone(), now)?;
+        let proof = server_proof(&secret, &client, &server);
+        Ok((Authed { session: number, proof }, session))
     }
 
     fn remember(&mut self, session: Arc<Session>, now: Now) -> Result<u32, Errno> {

@@ -263,6 +263,10 @@ pub trait Service: Send + Sync + 'static {
     /// A client said hello; the error refuses it.
     fn arrived(&self, peer: &Arc<Peer>, hello: &Hello) -> Result<Reception, Errno>;
 
+    /// The client has proven to own this session, before any request on its behalf. Told for each connection, as the
+    /// session is after root was squashed.
+    fn believed(&self, _peer: &Arc<Peer>, _session: &Arc<Session>) {}
+
     /// A client's connection is over. Tickets of its requests that still wait (for a lock, for their turn)
     /// should be dropped now: a newer incarnation of the same lane is welcomed only when no change asked
     /// for on this connection can still happen.

@@ -10,7 +10,9 @@ use pvfs_config::Certificates;
 use pvfs_layout::Regions;
 use pvfs_net::blocking::{Blocking, block_on};
 use pvfs_net::buffer::Pool;
-use pvfs_net::call::{CallError, Caller, Data, Patience, Pipelined, Principal, Server, Shown};
+use pvfs_net::call::{
+    CallError, Caller, Connect, Data, Patience, Pipelined, Principal, Server, Shown,
+};
 use pvfs_net::endpoint::Endpoint;
 use pvfs_net::gate::{Doorman, Limits, Rules, Security};
 use pvfs_net::pipe::Together;
@@ -107,7 +109,8 @@ fn principal() -> Principal {
 
 fn caller(certificates: Option<&Certificates>) -> Caller<Blocking> {
     let connector = certificates.map(|certificates| Connector::new(certificates).unwrap());
-    Caller::new(Blocking, 1, "test", true).over_tls(connector)
+    let tls = connector.map(|connector| Box::new(move || connector.clone()) as Box<Connect>);
+    Caller::new(Blocking, 1, "test", true).over_tls(tls)
 }
 
 const PATIENT: Patience = Patience { timeout: Duration::from_secs(30), insist: true };

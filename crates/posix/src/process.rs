@@ -348,7 +348,11 @@ impl Connected {
         let cluster = Cluster::load(&path).map_err(|_| Errno::ENODEV)?;
         let errno = |error: pvfs_client::Error| crate::program_errno(&error);
         let issuer = Issuer::of(&cluster).map_err(errno)?;
-        let filesystem = Filesystem::new(Apart, &cluster, Options::of(&cluster)).map_err(errno)?;
+        // It is the preload library that sees to that.
+        let is_preloaded = IS_KEPT_SAFE.load(Ordering::Relaxed);
+        let program = if is_preloaded { "pvfs preload" } else { "pvfs library" };
+        let options = Options::of(&cluster).named(program);
+        let filesystem = Filesystem::new(Apart, &cluster, options).map_err(errno)?;
         self.filesystem = Some((filesystem.clone(), issuer.clone()));
         Ok((filesystem, issuer))
     }

@@ -34,6 +34,7 @@ pub mod place;
 pub mod resume;
 pub mod rm;
 pub mod run;
+pub mod sessions;
 pub mod stat;
 pub mod status;
 pub mod stop;
@@ -118,6 +119,7 @@ pub enum Command {
     Stripe(stripe::Args),
     Df(df::Args),
     Status(status::Args),
+    Sessions(sessions::Args),
     Ping(ping::Args),
     Bench(bench::Args),
     Stop(stop::Args),
@@ -183,6 +185,7 @@ fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Stripe(args) => stripe::run(&args, context),
         Command::Df(args) => df::run(&args, context),
         Command::Status(args) => status::run(&args, context),
+        Command::Sessions(args) => sessions::run(&args, context),
         Command::Ping(args) => ping::run(&args, context),
         Command::Bench(args) => bench::run(&args, context),
         Command::Stop(args) => stop::run(&args, context),

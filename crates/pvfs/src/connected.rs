@@ -32,14 +32,23 @@ impl Connected {
     /// Gets ready; contacts nobody yet. `config` is the cluster file that a mount named.
     pub fn new(context: &Context, config: Option<&Path>) -> Result<Self, Failure> {
         let cluster = context.cluster_of(config)?;
-        let options = Options::of(&cluster);
+        let options = Options::of(&cluster).named("pvfs");
         Self::with(cluster, options)
     }
 
     /// The like, with other options than the cluster file's.
     pub fn with(cluster: Cluster, options: Options) -> Result<Self, Failure> {
+        Self::with_rights(cluster, options, SessionRights::NONE)
+    }
+
+    /// The like, with rights beyond a user's where this process may give them: where it may read the cluster key.
+    pub fn with_rights(
+        cluster: Cluster,
+        options: Options,
+        rights: SessionRights,
+    ) -> Result<Self, Failure> {
         let principal = Issuer::of(&cluster)
-            .and_then(|issuer| issuer.principal(Identity::of_process(), SessionRights::NONE))
+            .and_then(|issuer| issuer.principal(Identity::of_process(), rights))
             .map_err(|error| failure("cannot get a session", &error))?;
         let filesystem = Filesystem::new(Blocking, &cluster, options)
             .map_err(|error| failure("cannot use the file system", &error))?;

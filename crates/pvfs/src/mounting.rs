@@ -94,8 +94,7 @@ fn exit_of(status: ExitStatus) -> Exit {
 /// A mount that waits for ever (`hard`) leaves it to signals to end that; sizes and space are never waited
 /// for that long, so that `ls` and `df` answer within 3 s whatever an iod does.
 fn client_options(plan: &Plan) -> Options {
-    let mut options = Options::of(&plan.cluster);
-    options.software = concat!("pvfs mount ", env!("CARGO_PKG_VERSION")).into();
+    let mut options = Options::of(&plan.cluster).named("pvfs mount");
     options.status_timeout = options.status_timeout.min(STATUS_TIME);
     if plan.options.hard {
         options.data_timeout = FOR_EVER;

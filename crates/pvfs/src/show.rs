@@ -96,7 +96,8 @@ pub fn kind(kind: FileKind) -> &'static str {
     }
 }
 
-fn user(uid: u32) -> String {
+/// The user's name where this node knows it, else the number.
+pub fn user(uid: u32) -> String {
     let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
     user.map_or_else(|| uid.to_string(), |user| user.name)
 }

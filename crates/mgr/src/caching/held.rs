@@ -37,13 +37,16 @@ impl Held {
         others
     }
 
-    /// The client does not hold the key any more.
-    pub fn remove(&mut self, key: &Key, client: u64) {
-        let Some(clients) = self.by_key.get_mut(key) else { return };
+    /// The client does not hold the key any more; says whether that is news.
+    pub fn remove(&mut self, key: &Key, client: u64) -> bool {
+        let Some(clients) = self.by_key.get_mut(key) else { return false };
+        let before = clients.len();
         clients.retain(|other| *other != client);
+        let held = clients.len() < before;
         if clients.is_empty() {
             self.by_key.remove(key);
         }
+        held
     }
 
     /// Whether the client holds the key.

@@ -59,6 +59,8 @@ struct Client<P> {
     delivered: u64,
     /// Recalls not acknowledged yet.
     queue: VecDeque<(u64, Recall)>,
+    /// How many keys it holds.
+    held_count: usize,
     /// What it holds, the oldest first, and some it holds no more.
     order: VecDeque<Key>,
     /// Keys recalled for want of room: held until that is acknowledged.
@@ -138,6 +140,7 @@ impl<P> Client<P> {
             number: 0,
             delivered: 0,
             queue: VecDeque::new(),
+            held_count: 0,
             order: VecDeque::new(),
             leaving: VecDeque::new(),
             leaving_keys: HashSet::new(),
@@ -222,6 +225,11 @@ impl<A, P> Leases<A, P> {
     /// Keys that are held.
     pub fn key_count(&self) -> usize {
         self.held.len()
+    }
+
+    /// How many keys this client holds; nothing if it has no lease.
+    pub fn held_by(&self, client: u64) -> Option<usize> {
+        self.clients.get(&client).map(|known| known.held_count)
     }
 
     /// Answers that wait.
@@ -464,6 +472,7 @@ impl<A, P> Leases<A, P> {
             needs.extend(self.unsettled_needs(&[changed.key]));
             for client in self.held.take_others(&changed.key, footprint.client) {
                 let Some(known) = self.clients.get_mut(&client) else { continue };
+                known.held_count -= 1;
                 for recall in &changed.recalls {
                     needs.insert((client, known.recall(recall.clone())));
                     told.insert(client);
@@ -533,6 +542,7 @@ impl<A, P> Leases<A, P> {
         }
         for key in keys() {
             if self.held.add(key, client) {
+                known.held_count += 1;
                 known.order.push_back(key);
             }
         }
@@ -563,7 +573,7 @@ impl<A, P> Leases<A, P> {
         {
             known.leaving.pop_front();
             known.leaving_keys.remove(&key);
-            self.held.remove(&key, client);
+            known.held_count -= usize::from(self.held.remove(&key, client));
         }
         let later = known.waits.split_off(&(number + 1, 0));
         for (recall, hold) in std::mem::replace(&mut known.waits, later) {

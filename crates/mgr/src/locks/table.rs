@@ -236,6 +236,17 @@ impl LockTable {
         self.clients.iter().filter(|(_, locks)| locks.held_count > 0).map(|(client, _)| *client)
     }
 
+    /// How many ranges a client, or open files that it opened first, hold and wait for.
+    pub fn counts(&self, client: u64) -> (usize, usize) {
+        self.clients.get(&client).map_or((0, 0), |locks| (locks.held_count, locks.waiting_count))
+    }
+
+    /// What is waited for at one place, the longest first.
+    pub fn awaited(&self, place: Place) -> impl Iterator<Item = &Held> {
+        let files = self.files.get(&place).into_iter();
+        files.flat_map(|file| file.queue.iter().map(|waiter| &waiter.wanted))
+    }
+
     /// Everything held at one place.
     pub fn held(&self, place: Place) -> impl Iterator<Item = &Held> {
         self.files.get(&place).into_iter().flat_map(|file| file.held.iter())

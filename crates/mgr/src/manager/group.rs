@@ -277,6 +277,10 @@ impl<'a, 'view> Group<'a, 'view> {
                     tracing::error!(%error, "purged objects stay in the queue");
                 }
             }
+            Work::Look(ticket, look) => {
+                let response = look(self.manager, &self.writer.locks);
+                self.outcome.answer(ticket, response, true);
+            }
         }
     }
 

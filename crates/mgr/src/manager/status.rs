@@ -55,6 +55,9 @@ impl Manager {
         match self.take_order(body) {
             Ok(order) => {
                 if let Some(order) = order {
+                    if let Some(denial) = &order.denial {
+                        self.clients().deny(denial);
+                    }
                     self.order(order.kind);
                     (self.on_order)(&order);
                 }

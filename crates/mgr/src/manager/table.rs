@@ -16,9 +16,10 @@ macro_rules! effects {
 }
 manager_operations!(effects);
 
-/// Whether the operation asks the snapshot only. [`TestLock`] does not: locks are the writer's.
+/// Whether the operation asks the snapshot only. Those that tell of locks do not: locks are the writer's.
 pub fn is_query(code: u16) -> bool {
-    code != TestLock::CODE && effect(code) == Some(Effect::Query)
+    let tells_of_locks = [TestLock::CODE, Sessions::CODE, Uses::CODE].contains(&code);
+    !tells_of_locks && effect(code) == Some(Effect::Query)
 }
 
 /// Whether the operation makes the store grow for good (an open only when it creates).

@@ -9,6 +9,7 @@ mod locks;
 mod many_threads;
 mod orders;
 mod purging;
+mod sessions;
 mod truncations;
 
 use std::collections::HashMap;
@@ -187,7 +188,9 @@ impl World {
             issued: 0,
             expiry: u64::MAX,
         };
-        (Caller { peer, session: Arc::new(session) }, reception)
+        let session = Arc::new(session);
+        self.manager.believed(&peer, &session);
+        (Caller { peer, session }, reception)
     }
 
     fn client(&self, client: u64) -> Caller {

@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use pvfs_net::service::{Peer, Request, Ticket};
+use pvfs_net::service::{Peer, Request, Response, Ticket};
 use pvfs_wire::Header;
 use pvfs_wire::token::Session;
 
+use super::Manager;
+use crate::locks::LockTable;
 use crate::purge::Purged;
 
 /// A request that the writer executes.
@@ -40,7 +42,12 @@ pub enum Work {
     Clock,
     /// These objects are gone from iods.
     Purged(Vec<Purged>),
+    /// Answer by a look at the locks, which must be short: everybody waits for it.
+    Look(Ticket, Look),
 }
+
+/// What is answered by a look at the locks.
+pub type Look = Box<dyn FnOnce(&Manager, &LockTable) -> Response + Send>;
 
 impl Pending {
     /// Keeps what the round only lent.

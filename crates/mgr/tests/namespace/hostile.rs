@@ -113,11 +113,13 @@ fn requests(random: &mut Random) -> Vec<(u16, Vec<u8>)> {
 }
 
 /// Every operation of the table has a request above, but for those that the manager executes around the
-/// name space: locks, leases on what is cached, the sync of the store, and who lives.
+/// name space: locks, leases on what is cached, the sync of the store, who lives and who is there.
 #[test]
 fn every_operation_of_the_name_space_is_tried() {
     let tried: Vec<u16> = requests(&mut Random::new(1)).iter().map(|(code, _)| *code).collect();
-    let around = [Lock::CODE, TestLock::CODE, SyncNames::CODE, Vouch::CODE, Recalls::CODE];
+    let locks = [Lock::CODE, TestLock::CODE, Uses::CODE];
+    let clients = [Vouch::CODE, Sessions::CODE, Recalls::CODE];
+    let around = [&locks[..], &clients[..], &[SyncNames::CODE]].concat();
     let all = pvfs_wire::ops::table().map(|(code, _, _)| code).filter(|code| code >> 8 == 1);
     for code in all.filter(|code| !around.contains(code)) {
         assert!(tried.contains(&code), "{code:#06x}");

@@ -74,7 +74,8 @@ impl Visitor {
         let proof = client_proof(&credential.secret, &[5; 32], &self.nonce);
         let token = Bytes(credential.token.to_vec());
         match self.say(&Auth { token, proof }, now) {
-            Verdict::Answer(response) if response.status == pvfs_wire::OK => {
+            Verdict::Believe(response, session) => {
+                assert_eq!((session.id, response.status), (1, pvfs_wire::OK));
                 Ok(Authed::from_bytes(&response.body).unwrap().session)
             }
             Verdict::Answer(response) => Err(response.status),

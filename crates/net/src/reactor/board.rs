@@ -228,6 +228,10 @@ impl<S: Stream + 'static> Board<S> {
         let Some(connection) = self.connection_mut(id) else { return 0 };
         let findings = connection.admit(now);
         let count = connection.admitted_count();
+        if let Some(peer) = connection.gate().peer().filter(|_| !findings.believed.is_empty()) {
+            let (peer, service) = (peer.clone(), self.house.service.clone());
+            findings.believed.iter().for_each(|session| service.believed(&peer, session));
+        }
         self.dirty.push(id);
         self.house.figures.duplicates_count.add(findings.duplicates);
         if let Some(older) = findings.greeting {

@@ -91,7 +91,7 @@ fn read_again(agent: &Agent, path: &Path, args: &Args) {
 
 /// The agent as a client of the manager.
 fn teller(cluster: Cluster) -> Result<User<Blocking>, Failure> {
-    let options = Options { software: "pvfs agent".into(), ..Options::of(&cluster) };
+    let options = Options::of(&cluster).named("pvfs agent");
     let usage = |error: pvfs_client::Error| Failure::new(Exit::Usage, error.to_string());
     let issuer = Issuer::of(&cluster).map_err(usage)?;
     let principal =

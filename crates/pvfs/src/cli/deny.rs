@@ -20,7 +20,7 @@ pub struct Args {
     /// All sessions that this user has now: a name, or a number
     #[arg(long, group = "who", value_name = "USER")]
     pub user: Option<String>,
-    /// The session of this number, as the agent's log shows it
+    /// The session of this number, as pvfs sessions and the agent's log show it
     #[arg(long, group = "who", value_name = "HEX")]
     pub session: Option<String>,
 }

@@ -219,7 +219,9 @@ fn see_also(command: &Command) -> Roff {
         "pvfs-mount" => &["pvfs-umount(1)", "mount(8)", "fstab(5)"],
         "pvfs-up" => &["pvfs-down(1)"],
         "pvfs-genconfig" => &["pvfs-mgr(1)", "pvfs-iod(1)", "pvfs-agent(1)"],
-        "pvfs-stop" | "pvfs-estop" => &["pvfs-resume(1)", "pvfs-status(1)"],
+        "pvfs-stop" | "pvfs-estop" => &["pvfs-resume(1)", "pvfs-status(1)", "pvfs-sessions(1)"],
+        "pvfs-sessions" => &["pvfs-deny(1)", "pvfs-status(1)", "pvfs-umount(1)"],
+        "pvfs-deny" | "pvfs-umount" => &["pvfs-sessions(1)"],
         _ => &[],
     };
     pages.extend(related.iter().map(|page| (*page).to_owned()));

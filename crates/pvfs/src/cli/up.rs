@@ -127,7 +127,7 @@ fn start_all(local: &LocalCluster, cluster: &Cluster, role: &str) -> Result<(), 
         .filter(|process| process.role == role)
         .map(|process| start(local, cluster, &process).map(|started| (process, started)))
         .collect::<Result<Vec<_>, Failure>>()?;
-    let mut options = Options::of(cluster);
+    let mut options = Options::of(cluster).named("pvfs up");
     options.status_timeout = PING_TIME;
     let connected = Connected::with(cluster.clone(), options)?;
     started

@@ -9,4 +9,5 @@ mod documented;
 mod errors;
 mod files;
 mod local;
+mod sessions;
 mod striping;

@@ -3,14 +3,17 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pvfs_config::Endpoint;
+use pvfs_cli::connected::Connected;
+use pvfs_client::{Options, block_on};
+use pvfs_config::{Cluster, Endpoint};
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, Issuer, KeyPair, date_time_ymd};
 use rustix::process::Signal;
 
 use crate::support::agent::Agent;
 use crate::support::setup::Setup;
-use crate::support::{PVFS, TestCluster, eventually, is_root, pattern};
+use crate::support::{PVFS, TestCluster, can_mount, eventually, is_root, pattern};
 
 const AT_ONCE: Duration = Duration::from_secs(5);
 
@@ -172,4 +175,61 @@ fn new_certificates_are_taken_on_sighup_and_bad_ones_are_not() {
     said.says("was not signed by this cluster's CA");
     crate::writer::put(&user, "after", b"content");
     cluster.shell("pvfs ls").succeeds().prints("after");
+}
+
+/// Puts a node's certificate that is good for so long in the place of that in `directory`; returns when it is over.
+fn shorten(directory: &Path, time: Duration) -> SystemTime {
+    let read = |name: &str| std::fs::read_to_string(directory.join(name)).unwrap();
+    let key = read("cluster.ca.key");
+    let key = KeyPair::from_pem(&key[key.find("-----BEGIN").unwrap()..]).unwrap();
+    let issuer = Issuer::from_ca_cert_pem(&read("cluster.ca.pem"), key).unwrap();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let until = SystemTime::now() + time;
+    let age = until.duration_since(UNIX_EPOCH).unwrap();
+    params.not_before = date_time_ymd(2000, 1, 1);
+    params.not_after = date_time_ymd(1970, 1, 1) + Duration::from_secs(age.as_secs());
+    let pair = KeyPair::generate().unwrap();
+    let certificate = params.signed_by(&pair, &issuer).unwrap();
+    std::fs::write(directory.join("node.key"), pair.serialize_pem()).unwrap();
+    std::fs::write(directory.join("node.pem"), certificate.pem()).unwrap();
+    until
+}
+
+#[test]
+fn a_renewed_certificate_is_taken_by_clients_and_mounts_that_run() {
+    let cluster = started(1);
+    let pvfs = beside(&cluster, "short", "mkdir kept && cp -p node.* kept");
+    let directory = cluster.root().join("short");
+    let until = shorten(&directory, Duration::from_secs(10));
+    let described = Cluster::load(&directory.join("cluster.toml")).unwrap();
+    let options = Options { metadata_timeout: AT_ONCE, ..Options::of(&described) };
+    let Ok(Connected { user, .. }) = Connected::with(described, options) else {
+        panic!("it is good yet");
+    };
+    let root = || block_on(user.root()).and_then(|root| block_on(user.list(root, false)));
+    crate::writer::put(&user, "f", b"content");
+    let mounted = can_mount();
+    if mounted {
+        cluster.shell(&format!("mkdir $ROOT/mnt && {pvfs} mount $ROOT/mnt")).succeeds();
+        cluster.shell("ls $ROOT/mnt").succeeds().prints("f");
+    }
+    let left = until.duration_since(SystemTime::now()).expect("it was good for long enough");
+    std::thread::sleep(left + Duration::from_secs(2));
+    assert!(root().is_ok(), "whoever is connected stays so");
+    cluster.signal("mgr0", Signal::KILL);
+    eventually("it has ended", AT_ONCE, || !cluster.is_running("mgr0"));
+    cluster.up();
+    let refused = || root().unwrap_err().to_string();
+    assert!(refused().contains("has expired"), "{}", refused());
+    cluster.shell("echo nothing > $ROOT/short/node.pem").succeeds();
+    assert!(refused().contains("has expired"), "half a copy: {}", refused());
+    if mounted {
+        cluster.shell("touch $ROOT/mnt/g").ends_with(1);
+    }
+    cluster.shell("cp -p $ROOT/short/kept/* $ROOT/short").succeeds();
+    assert_eq!(root().unwrap().len(), 1);
+    if mounted {
+        cluster.shell("touch $ROOT/mnt/g && cat $ROOT/mnt/f").succeeds().prints("content");
+    }
 }

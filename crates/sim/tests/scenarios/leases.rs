@@ -104,6 +104,32 @@ fn locks_of_a_killed_client_are_freed_within_the_lease() {
     });
 }
 
+/// How many locks the clients hold that the manager tells of, by those that hold some, and how many files are open.
+fn listed(world: &mut World) -> (Vec<u64>, u64) {
+    let (client, got) = (world.client("watcher"), Rc::default());
+    let result: Rc<RefCell<(Vec<u64>, u64)>> = Rc::clone(&got);
+    world.spawn("watcher", async move {
+        let clients = client.user.sessions().await.expect("the weather is fine");
+        let locks = clients.iter().filter_map(|client| Some(client.locks?.held));
+        let opens = clients.iter().map(|client| client.opens).sum();
+        *result.borrow_mut() = (locks.filter(|held| *held > 0).collect(), opens);
+    });
+    world.run_for(SLACK);
+    got.take()
+}
+
+#[test]
+fn a_client_is_told_of_until_what_it_held_is_freed() {
+    seeds::each("a_client_is_told_of_until_what_it_held_is_freed", 5, |seed| {
+        let mut world = World::new(seed, Settings::default());
+        let holder = spawn_holder(&mut world, "holder");
+        assert_eq!(listed(&mut world), (vec![1], 1));
+        world.command(Command::KillProcess(holder, Crash::Killed));
+        world.run_for(LEASE + SLACK);
+        assert_eq!(listed(&mut world), (vec![], 0));
+    });
+}
+
 #[test]
 fn locks_of_a_lost_node_are_freed_within_the_lease_once_that_is_noticed() {
     seeds::each("locks_of_a_lost_node_are_freed", 5, |seed| {

@@ -303,6 +303,16 @@ records! {
     StatStore {}
     SyncNames {}
     Vouch { living, gone }
+    Sessions { after }
+    SessionList { clients, next }
+    ClientReport { number, software, address, here_s, freed_in_s, sessions, opens, locks, cached }
+    SessionReport { id, uid, issued, expiry }
+    LockCounts { held, awaited }
+    Uses { target, after }
+    LastUse { number, open }
+    UseList { opens, locks, incomplete, next }
+    OpenReport { number, uid, flags }
+    LockReport { number, family, lock, awaited }
     StoreStat { disk, total_bytes, free_bytes, available_bytes }
     Session { id, uid, gid, gids, rights, issued, expiry }
     Capability { handle, rights, dist, holder, layout_epoch, expiry }

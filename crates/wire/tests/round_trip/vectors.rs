@@ -72,6 +72,58 @@ fn greeting() {
 }
 
 #[test]
+fn who_is_there() {
+    check(&Sessions { after: Some(7) }, &["01", "0700000000000000"]);
+    let client = ClientReport {
+        number: 8,
+        software: "pvfs".into(),
+        address: "unix".into(),
+        here_s: Some(9),
+        freed_in_s: None,
+        sessions: vec![SessionReport { id: 0x1122, uid: 1000, issued: 3, expiry: 4 }],
+        opens: 5,
+        locks: Some(LockCounts { held: 6, awaited: 1 }),
+        cached: None,
+    };
+    let said = ["0800000000000000", "04000000", "70766673", "04000000", "756e6978"].concat();
+    let session = ["2211000000000000", "e8030000", "0300000000000000", "0400000000000000"].concat();
+    let locks = ["01", "0600000000000000", "0100000000000000"].concat();
+    let client_bytes = [
+        &said,
+        "01",
+        "0900000000000000",
+        "00",
+        "01000000",
+        &session,
+        "0500000000000000",
+        &locks,
+        "00",
+    ]
+    .concat();
+    let list = SessionList { clients: vec![client], next: None };
+    check(&list, &["01000000", &client_bytes, "00"]);
+}
+
+#[test]
+fn who_uses_a_file() {
+    let last = LastUse { number: 7, open: 8 };
+    let place = ["0700000000000000", "0800000000000000"].concat();
+    let target = ["01000000", "02000000", "0403020100000000", "00000000"].concat();
+    check(&Uses { target: Target::object(file()), after: Some(last) }, &[&target, "01", &place]);
+    let lock = HeldLock { kind: LockKind::Write, start: 1, end: 2, pid: 3 };
+    let list = UseList {
+        opens: vec![OpenReport { number: Some(7), uid: 1000, flags: OpenFlags::READ }],
+        locks: vec![LockReport { number: None, family: LockFamily::Flock, lock, awaited: true }],
+        incomplete: false,
+        next: Some(last),
+    };
+    let open = ["01", "0700000000000000", "e8030000", "01000000"].concat();
+    let lock =
+        ["00", "02", "02", "0100000000000000", "0200000000000000", "03000000", "01"].concat();
+    check(&list, &["01000000", &open, "01000000", &lock, "00", "01", &place]);
+}
+
+#[test]
 fn headers() {
     let header = Header {
         session: 5,

@@ -19,6 +19,14 @@ fn control(world: &World, operation: &Control) -> Result<Controlled, Errno> {
     if status == OK { Ok(Controlled::from_bytes(&body).unwrap()) } else { Err(status) }
 }
 
+/// Believes these sessions no longer.
+pub(super) fn deny(world: &World, denial: Denial) {
+    let issued = clock::unix_seconds(world.clock.wall());
+    let start = world.call(&world.client(1), 0, &Ping {}).unwrap().start;
+    let order = Order { kind: OrderKind::Deny, issued, nonce: 9, start, denial: Some(denial) };
+    control(world, &Control { order: keys().sign_order(&order).into() }).unwrap();
+}
+
 fn lock(world: &World) -> Lock {
     Lock {
         handle: world.root(),
