@@ -33,6 +33,7 @@ mod description;
 mod directory;
 mod errno;
 mod group;
+mod handover;
 mod inherit;
 mod layout;
 mod lite;

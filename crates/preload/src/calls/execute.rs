@@ -26,7 +26,7 @@ use crate::real::kernel;
 use pvfs_posix::c::answer::{errno, fail};
 use pvfs_posix::c::memory::{text, texts};
 use pvfs_posix::c::route::{at_descriptor, at_path, leads_in};
-use pvfs_posix::c::state::{INSIDE, WORKING_VARIABLE, end, with};
+use pvfs_posix::c::state::{INSIDE, WORKING_VARIABLE, end, is_borrowed, with};
 
 pub type Texts = *const *const c_char;
 
@@ -35,6 +35,7 @@ interpose! {
     fn execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int as real {
         let environment = Environment::of(environment, working_variable());
         let environment = environment.texts();
+        let _locks = locks_handed_on();
         at_path(AT_FDCWD, path, |_, path| {
             let libraries = Libraries::of_an_ordinary_program(path, environment);
             real(path, arguments, libraries.environment(environment).texts())
@@ -55,12 +56,14 @@ interpose! {
             }).map_or(0, fail);
         }
         let environment = Environment::of(environment, working_variable());
+        let _locks = locks_handed_on();
         real(file, arguments, environment.texts())
     }
     /// fexecve(3)
     fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int as real {
         let environment = Environment::of(environment, working_variable());
         let environment = environment.texts();
+        let _locks = locks_handed_on();
         at_descriptor(fd, || real(fd, arguments, environment), |process| {
             let path = format!("/dev/fd/{fd}");
             let copy = program(|to| process.copy_open_program(fd, to))?;
@@ -74,6 +77,7 @@ interpose! {
         }
         let environment = Environment::of(environment, working_variable());
         let environment = environment.texts();
+        let _locks = locks_handed_on();
         at_path(dir, path, |dir, path| real(dir, path, arguments, environment, flags), |process, at, path| {
             let script = match at {
                 At::Directory(dir) if !path.starts_with(b"/") => {
@@ -490,6 +494,12 @@ impl Environment {
     pub fn texts(&self) -> Texts {
         self.own.as_ref().map_or(self.given, |(_, texts)| texts.as_ptr())
     }
+}
+
+/// What the executed program learns the locks of this process from: open until it runs.
+fn locks_handed_on() -> Option<OwnedFd> {
+    // A child in its parent's memory has none of its own.
+    if is_borrowed() { None } else { with(Process::before_exec).ok().flatten() }
 }
 
 /// The working directory, for the environment.
