@@ -30,6 +30,7 @@ const HEAD: &str = r#"
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,6 +70,21 @@ fn appends_of_parent_and_child_go_to_the_end() {
         wait(0); SAY(lseek(g, 0, SEEK_CUR)); SAY(write(g, "c", 1)); show(g); fcntl(g, F_SETFL, O_APPEND); write(g, "end", 3); show(g); SAY(lseek(g, 0, SEEK_CUR));
         struct iovec v[3] = {{"one", 3}, {"", 0}, {"two", 3}}; SAY(writev(g, v, 3)); show(g); char c[4], d[20]; struct iovec w[2] = {{c, 4}, {d, 20}};
         SAY(preadv(g, w, 2, 3)); printf("%.4s %.12s\n", c, d); SAY(lseek(g, 3, SEEK_SET)); SAY(readv(g, w, 2)); SAY(readv(g, w, 2)); SAY(writev(g, v, -1));
+    "#,
+    );
+}
+
+#[test]
+fn writes_with_flags_append_and_are_durable() {
+    runs_the_same(
+        r#"
+        int f = open("f", O_RDWR | O_CREAT, 0666), r = open("f", O_RDONLY); struct iovec v[2] = {{"one", 3}, {"two", 3}}, w = {b, 100}, x = {"x", 1};
+        SAY(write(f, "begin", 5)); SAY(pwritev2(f, v, 2, 0, RWF_APPEND)); show(f); SAY(lseek(f, 0, SEEK_CUR)); SAY(lseek(f, 1, SEEK_SET));
+        SAY(pwritev2(f, v, 1, -1, RWF_APPEND | RWF_DSYNC)); SAY(lseek(f, 0, SEEK_CUR)); show(f); SAY(pwritev2(f, &x, 1, 1, RWF_SYNC)); SAY(pwritev2(f, &x, 1, 0, RWF_HIPRI)); show(f);
+        SAY(lseek(f, 2, SEEK_SET)); SAY(pwritev2(f, &x, 1, -1, 0)); SAY(lseek(f, 0, SEEK_CUR)); SAY(pwritev2(f, &x, 1, -2, RWF_APPEND)); SAY(pwritev2(r, &x, 1, 0, RWF_APPEND)); SAY(pwritev2(f, &x, 1, 0, 1 << 30)); SAY(preadv2(f, &w, 1, 0, 1 << 30)); show(f);
+        SAY(preadv2(f, &w, 1, 3, RWF_HIPRI)); SAY(preadv2(f, &w, 1, -1, 0)); SAY(lseek(f, 0, SEEK_CUR)); SAY(syscall(SYS_pwritev2, f, &x, 1L, 0L, 0L, RWF_APPEND)); show(f);
+        for (int i = 0; i < 4; i++) if (!fork()) { int g = open("g", O_RDWR | O_CREAT, 0666); for (int j = 0; j < 50; j++) pwritev2(g, v, 2, 0, RWF_APPEND); _exit(0); }
+        for (int i = 0; i < 4; i++) wait(0); int g = open("g", O_RDONLY), whole = 0; SAY(lseek(g, 0, SEEK_END)); for (int i = 0; i < 200; i++) { pread(g, b, 6, i * 6); whole += !memcmp(b, "onetwo", 6); } SAY(whole);
     "#,
     );
 }
