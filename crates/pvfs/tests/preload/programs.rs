@@ -17,6 +17,7 @@ const HEAD: &str = r#"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -36,6 +37,7 @@ const HEAD: &str = r#"
 #include <unistd.h>
 #define SAY(x) do { errno = 0; long r_ = (long)(x); printf("%s = %ld %s\n", #x, r_, r_ == -1 ? strerror(errno) : ""); fflush(stdout); } while (0)
 static char b[100000];
+__attribute__((unused)) static int by_name(const FTSENT **one, const FTSENT **other) { return strcmp((*one)->fts_name, (*other)->fts_name); }
 __attribute__((unused)) static void show(int fd) { long n = pread(fd, b, sizeof b - 1, 0); b[n < 0 ? 0 : n] = 0; printf("[%s]\n", b); fflush(stdout); }
 "#;
 
@@ -148,6 +150,34 @@ fn a_removed_working_directory_has_no_path() {
     runs_the_same(
         r#"
         SAY(mkdir("d", 0700)); SAY(chdir("d")); SAY(rmdir("../d")); SAY(getcwd(b, 1000) != 0); printf("%s\n", strerror(errno)); SAY(open("x", O_CREAT | O_WRONLY, 0600)); SAY(chdir("..") == 0 || 1); memset(b, 'x', 5000); b[5000] = 0; SAY(chdir(b)); SAY(open(b, O_RDONLY));
+    "#,
+    );
+}
+
+#[test]
+fn trees_are_walked() {
+    runs_the_same(
+        r#"
+        mkdir("t", 0777); mkdir("t/a", 0777); mkdir("t/a/b", 0777); mkdir("t/empty", 0777); mkdir("t/skip", 0777); close(open("t/a/b/f", O_CREAT | O_WRONLY, 0600)); close(open("t/skip/f", O_CREAT | O_WRONLY, 0600)); close(open("g", O_CREAT | O_WRONLY, 0600));
+        symlink("../t", "t/loop"); symlink("nowhere", "t/dangling"); symlink("../g", "t/link"); mkfifo("t/pipe", 0600); symlink("t", "top"); write(open("g", O_WRONLY), "1234", 4);
+        char whole[1000]; getcwd(whole, 900); strcat(whole, "/t/a"); char *trees[][4] = {{"t"}, {"t/", "g"}, {"top", "./t/a", "none"}, {whole}, {"."}};
+        int options[] = {FTS_PHYSICAL, FTS_LOGICAL, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_SEEDOT, FTS_LOGICAL | FTS_NOSTAT, FTS_PHYSICAL | FTS_NOSTAT};
+        for (int i = 0; i < 5; i++) for (int j = 0; j < 6; j++) {
+            FTS *walk = fts_open(trees[i], options[j], by_name); FTSENT *e; assert(walk); printf("walk %d %d\n", i, j);
+            while ((e = fts_read(walk))) {
+                printf("%d %s %s %d %d %d %ld %d\n", e->fts_info, e->fts_path, e->fts_name, e->fts_level, e->fts_namelen, e->fts_pathlen == strlen(e->fts_path), e->fts_number, e->fts_info == FTS_DC ? e->fts_cycle->fts_level : e->fts_info == FTS_NS ? e->fts_errno : e->fts_info == FTS_F && !(options[j] & FTS_NOSTAT) ? (int)e->fts_statp->st_size : 0);
+                struct stat st; if (e->fts_info != FTS_NS && lstat(e->fts_accpath, &st)) printf("not there: %s\n", strerror(errno));
+                if (e->fts_level > 0 && e->fts_parent->fts_info != FTS_D) printf("parent %d\n", e->fts_parent->fts_info);
+                if (!strcmp(e->fts_name, "skip")) fts_set(walk, e, FTS_SKIP);
+                if (!strcmp(e->fts_name, "link") && e->fts_info == FTS_SL) fts_set(walk, e, FTS_FOLLOW);
+                if (!strcmp(e->fts_name, "empty") && e->fts_info == FTS_D && !e->fts_number++) fts_set(walk, e, FTS_AGAIN);
+                if (!strcmp(e->fts_name, "a") && e->fts_info == FTS_D) for (FTSENT *c = fts_children(walk, j % 2 ? FTS_NAMEONLY : 0); c; c = c->fts_link) { printf("  child %s %d\n", c->fts_name, c->fts_info); c->fts_number = 7; if (j == 2) fts_set(walk, c, FTS_SKIP); }
+            }
+            SAY(fts_close(walk));
+        }
+        FTS *walk = fts_open(trees[0], FTS_PHYSICAL, 0); for (FTSENT *c = fts_children(walk, 0); c; c = c->fts_link) puts(c->fts_name); fts_read(walk); fts_read(walk); fts_children(walk, 0); SAY(fts_close(walk)); SAY(fts_open(trees[0], 1 << 20, 0) == 0); SAY(errno); getcwd(b, 1000); puts(b);
+        char *empty[] = {"t", "", 0}; SAY(fts_open(empty, FTS_PHYSICAL, 0) == 0);
+        walk = fts_open(trees[0], FTS_PHYSICAL, 0); for (FTSENT *e; (e = fts_read(walk));) if (e->fts_info == FTS_DP ? rmdir(e->fts_accpath) : e->fts_info != FTS_D ? unlink(e->fts_accpath) : 0) printf("%s stays: %s\n", e->fts_path, strerror(errno)); SAY(fts_close(walk)); SAY(access("t", F_OK));
     "#,
     );
 }
