@@ -126,6 +126,10 @@ macro_rules! dispatch {
         dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
     };
     (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
+        InheritLocks -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
+        dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
+    };
+    (@arms $code:ident $body:ident $cx:ident ($($arms:tt)*)
         TestLock -> $reply:ident = $number:literal $effect:ident; $($rest:tt)*) => {
         dispatch!(@arms $code $body $cx ($($arms)*) $($rest)*)
     };

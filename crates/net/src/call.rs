@@ -311,6 +311,11 @@ impl<R: Runtime> Caller<R> {
         self.leases_lost.load(Ordering::Relaxed)
     }
 
+    /// Opens and locks are lost that a client before this one held, in whose stead this one is.
+    pub fn note_lease_lost(&self) {
+        self.leases_lost.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Asks, and returns the reply record.
     pub async fn call<O: Operation>(
         &self,
@@ -680,7 +685,7 @@ impl<R: Runtime> Caller<R> {
         server.map_version.store(lane.welcome().map_version, Ordering::Relaxed);
         server.generation.store(lane.welcome().generation, Ordering::Relaxed);
         if !lane.welcome().lease_kept {
-            self.leases_lost.fetch_add(1, Ordering::Relaxed);
+            self.note_lease_lost();
         }
     }
 

@@ -125,7 +125,7 @@ impl Process {
 
 /// What is left of a directory that was removed while this process is in it or has it open: it has no name and
 /// nothing in it. The manager keeps nothing of it.
-fn removed(handle: Handle) -> Attr {
+pub(crate) fn removed(handle: Handle) -> Attr {
     Attr {
         handle,
         kind: FileKind::Directory,

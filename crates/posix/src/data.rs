@@ -28,6 +28,15 @@ pub enum From {
     Hole,
 }
 
+/// What a write asks for beside what its file was opened for: pwritev2(2).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Demands {
+    /// It goes to the end of the file, wherever it was to go.
+    pub append: bool,
+    /// It is done when it is durable.
+    pub sync: bool,
+}
+
 /// A piece of memory to be filled.
 pub type Piece<'a> = &'a mut [u8];
 
@@ -51,18 +60,31 @@ impl Process {
 
     /// write(2)
     pub fn write(&self, fd: RawFd, buffer: &[u8]) -> Reach<usize> {
-        let description = self.writable(fd)?;
-        let hold = description.shared.hold()?;
-        let end = self.write_file(&description, description.shared.position(), buffer)?;
-        description.shared.set_position(end);
-        drop(hold);
-        Ok(buffer.len())
+        self.write_as(fd, None, buffer, Demands::default())
     }
 
     /// pwrite(2). As on Linux, O_APPEND appends all the same.
     pub fn write_at(&self, fd: RawFd, offset: u64, buffer: &[u8]) -> Reach<usize> {
+        self.write_as(fd, Some(offset), buffer, Demands::default())
+    }
+
+    /// pwritev2(2): at the position, which moves, or at an offset.
+    pub fn write_as(
+        &self,
+        fd: RawFd,
+        offset: Option<u64>,
+        buffer: &[u8],
+        demands: Demands,
+    ) -> Reach<usize> {
         let description = self.writable(fd)?;
-        self.write_file(&description, offset, buffer)?;
+        if let Some(offset) = offset {
+            self.write_file(&description, offset, buffer, demands)?;
+            return Ok(buffer.len());
+        }
+        let hold = description.shared.hold()?;
+        let end = self.write_file(&description, description.shared.position(), buffer, demands)?;
+        description.shared.set_position(end);
+        drop(hold);
         Ok(buffer.len())
     }
 
@@ -233,11 +255,17 @@ impl Process {
         }
     }
 
-    /// Writes all, at the end if the file is open for appending; returns where the write ended.
-    fn write_file(&self, description: &Description, offset: u64, buffer: &[u8]) -> Reach<u64> {
+    /// Writes all, at the end if that is demanded or the file is open for appending; returns where the write ended.
+    fn write_file(
+        &self,
+        description: &Description,
+        offset: u64,
+        buffer: &[u8],
+        demands: Demands,
+    ) -> Reach<u64> {
         let flags = description.flags();
-        let sync = flags.intersects(OFlags::SYNC | OFlags::DSYNC);
-        let append = flags.contains(OFlags::APPEND);
+        let sync = demands.sync || flags.intersects(OFlags::SYNC | OFlags::DSYNC);
+        let append = demands.append || flags.contains(OFlags::APPEND);
         let length = buffer.len() as u64;
         if buffer.is_empty() {
             return Ok(offset);

@@ -58,6 +58,13 @@ impl Process {
     pub fn next_item(&self, stream: &mut Stream) -> Reach<Option<Item>> {
         let handle = stream.description.record.handle;
         if stream.position == 0 {
+            if stream.parent.is_none() {
+                self.fetch(stream, 0)?;
+            }
+            if stream.parent.is_none() {
+                // One that was removed has not even the dots.
+                return Ok(None);
+            }
             stream.position = 1;
             return Ok(Some(dots(b".", handle, 1)));
         }

@@ -9,10 +9,11 @@ use std::time::Duration;
 use pvfs_client::block_on;
 use pvfs_net::runtime::{Runtime, before};
 use pvfs_wire::Errno;
-use rustix::fs::{CWD, Dir, Mode, OFlags};
+use rustix::fs::{CWD, Dir, DirEntry, Mode, OFlags};
 
 use crate::description::{Description, Own};
 use crate::errno::Stop;
+use crate::handover;
 use crate::numbers::{KEPT, OURS};
 use crate::process::Process;
 use crate::runtime::Apart;
@@ -21,7 +22,9 @@ use crate::shared;
 impl Process {
     /// A process image that was just executed: finds the descriptors of ours among those it inherited.
     pub fn after_exec(&self) {
-        inherited_numbers().into_iter().for_each(|fd| drop(self.discover(fd)));
+        let Inherited { open, handovers } = Inherited::of_this_process();
+        open.into_iter().for_each(|fd| drop(self.discover(fd)));
+        handovers.into_iter().filter_map(handover::taken).for_each(|locks| self.take_over(locks));
         self.adopt_all();
     }
 
@@ -106,24 +109,39 @@ impl Process {
     }
 }
 
-/// The numbers of memfds with our name. The kernel keeps the name through everything.
-fn inherited_numbers() -> Vec<RawFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let Ok(directory) = rustix::fs::openat(CWD, "/proc/self/fd", flags, Mode::empty()) else {
-        // Without /proc: the few that a shell passes on.
-        return (0..64).collect();
-    };
-    let Ok(entries) = Dir::read_from(&directory) else { return Vec::new() };
-    let named_ours = |fd: &RawFd| {
-        let link = rustix::fs::readlinkat(directory.as_fd(), fd.to_string(), Vec::new());
-        link.is_ok_and(|link| link.as_bytes().starts_with(b"/memfd:pvfs:"))
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str().ok()?.parse::<RawFd>().ok())
-        .filter(named_ours)
-        .collect()
+/// The numbers of memfds with names of ours. The kernel keeps a name through everything.
+#[derive(Default)]
+struct Inherited {
+    /// Open files.
+    open: Vec<RawFd>,
+    /// What the process before exec left to this one.
+    handovers: Vec<RawFd>,
+}
+
+impl Inherited {
+    fn of_this_process() -> Self {
+        let mut inherited = Self::default();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(directory) = rustix::fs::openat(CWD, "/proc/self/fd", flags, Mode::empty()) else {
+            // Without /proc: the few that a shell passes on.
+            return Self { open: (0..64).collect(), ..inherited };
+        };
+        let Ok(entries) = Dir::read_from(&directory) else { return inherited };
+        let number = |entry: DirEntry| entry.file_name().to_str().ok()?.parse::<RawFd>().ok();
+        for fd in entries.flatten().filter_map(number) {
+            let link = rustix::fs::readlinkat(directory.as_fd(), fd.to_string(), Vec::new());
+            let name = link.as_ref().ok().and_then(|link| link.to_bytes().strip_prefix(b"/memfd:"));
+            match name {
+                Some(name) if name.starts_with(b"pvfs:") => inherited.open.push(fd),
+                Some(name) if name.starts_with(handover::NAME.as_bytes()) => {
+                    inherited.handovers.push(fd);
+                }
+                _ => {}
+            }
+        }
+        inherited
+    }
 }
 
 /// A program does not start later than this because of a manager that does not answer.
-const ADOPTION_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const ADOPTION_TIMEOUT: Duration = Duration::from_secs(3);

@@ -33,6 +33,7 @@ mod description;
 mod directory;
 mod errno;
 mod group;
+mod handover;
 mod inherit;
 mod layout;
 mod lite;
@@ -54,7 +55,7 @@ mod working;
 mod xattrs;
 
 pub use attributes::Times;
-pub use data::{From, Piece};
+pub use data::{Demands, From, Piece};
 pub use description::{Description, Kind};
 pub use directory::{Item, Stream};
 pub use errno::{Reach, Stop, program_errno};

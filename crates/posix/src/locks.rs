@@ -57,7 +57,7 @@ impl Process {
         let test = TestLock {
             handle: description.record.handle,
             family: family(wanted.family),
-            owner: owner(&description, wanted.family),
+            owner: self.owner(&description, wanted.family),
             kind: wanted.kind,
             start: wanted.start,
             end: wanted.end,
@@ -75,7 +75,7 @@ impl Process {
         let lock = Lock {
             handle,
             family: family(wanted.family),
-            owner: owner(description, wanted.family),
+            owner: self.owner(description, wanted.family),
             pid: rustix::process::getpid().as_raw_nonzero().get().unsigned_abs(),
             kind: wanted.kind,
             start: wanted.start,
@@ -88,7 +88,7 @@ impl Process {
         let interrupted = move || interruptions() != before && !signals::all_restart();
         let wait = || if wanted.wait { Wait::Until(&interrupted) } else { Wait::No };
         match wanted.family {
-            Family::Process if takes => drop(self.locked().insert(handle)),
+            Family::Process if takes => drop(self.locks().files.insert(handle)),
             Family::Process => {}
             // The lock is that of all who have the file open through this description, here or elsewhere.
             _ if description.record.has_opens() => {
@@ -111,11 +111,19 @@ impl Process {
         Ok(block_on(user.lock(lock, wait()))?)
     }
 
+    /// Within this client: the process itself, or something open of which the manager knows no opens.
+    fn owner(&self, description: &Description, family: Family) -> u64 {
+        let number = match family {
+            Family::Process => 0,
+            Family::Open | Family::Whole => description.identity.1,
+        };
+        self.locks().owner ^ number
+    }
+
     /// As POSIX has it, closing any descriptor of a file gives up the process's locks on it.
-    pub(crate) fn drop_range_locks(&self, description: &Description) {
-        if self.locked().remove(&description.record.handle) {
-            let _ = self.lock_description(description, whole(Family::Process));
-        }
+    pub(crate) fn drop_range_locks(&self, description: &Description) -> Reach<()> {
+        let has_some = self.locks().files.remove(&description.record.handle);
+        if has_some { self.lock_description(description, whole(Family::Process)) } else { Ok(()) }
     }
 
     /// The last descriptor of what the manager knows no opens of gives up the locks that are its own; those of others
@@ -144,12 +152,4 @@ fn whole(family: Family) -> Wanted {
 
 fn family(family: Family) -> LockFamily {
     if family == Family::Whole { LockFamily::Flock } else { LockFamily::Range }
-}
-
-/// Within this client: the process itself, or something open of which the manager knows no opens.
-fn owner(description: &Description, family: Family) -> u64 {
-    match family {
-        Family::Process => 0,
-        Family::Open | Family::Whole => description.identity.1 | 1 << 63,
-    }
 }

@@ -9,9 +9,10 @@ use pvfs_wire::ops::{OpenFlags, Target};
 use pvfs_wire::{Bytes, Errno};
 use rustix::fs::OFlags;
 
+use crate::attributes::removed;
 use crate::description::Own;
 use crate::errno::Reach;
-use crate::paths::At;
+use crate::paths::{At, Spot};
 use crate::process::{Process, number};
 use crate::record::Record;
 use crate::runtime::Apart;
@@ -39,8 +40,13 @@ impl Process {
         let (attr, file, user, below) = self.reach(at, path, follows(flags), |user, spot| {
             let masked = user.masked(umask);
             let opened = known(&masked, spot.target(), flags, mode, striping.clone());
-            let opening = block_on(opened)?;
-            Ok((opening.attr, opening.file, user.clone(), spot.below()))
+            let (attr, file) = match block_on(opened) {
+                Err(error) if error.errno() == Errno::ESTALE && is_looked_at(spot, flags) => {
+                    (removed(spot.dir), None)
+                }
+                opened => opened.map(|opening| (opening.attr, opening.file))?,
+            };
+            Ok((attr, file, user.clone(), spot.below()))
         })?;
         self.opened(attr, file, user, self.prefix.join(&below), flags)
     }
@@ -126,7 +132,13 @@ impl Process {
     fn open_path(&self, at: At, path: &[u8], flags: OFlags) -> Reach<RawFd> {
         let follow = !flags.contains(OFlags::NOFOLLOW);
         let (attr, below) = self.reach(at, path, follow, |user, spot| {
-            Ok((block_on(user.stat_lite(spot.target(), follow))?, spot.below()))
+            let attr = match block_on(user.stat_lite(spot.target(), follow)) {
+                Err(error) if error.errno() == Errno::ESTALE && is_looked_at(spot, flags) => {
+                    removed(spot.dir)
+                }
+                attr => attr?,
+            };
+            Ok((attr, spot.below()))
         })?;
         if flags.contains(OFlags::DIRECTORY) && attr.kind != FileKind::Directory {
             return Err(Errno::ENOTDIR.into());
@@ -135,6 +147,12 @@ impl Process {
         let close_on_exec = flags.contains(OFlags::CLOEXEC);
         self.install(record, None, OFlags::PATH.bits(), close_on_exec).map(number)
     }
+}
+
+/// Whether the directory where a path begins is opened as one: also when it was removed.
+fn is_looked_at(spot: &Spot, flags: OFlags) -> bool {
+    let changes = OFlags::ACCMODE | OFlags::CREATE;
+    spot.is_start() && !flags.intersects(changes) && !is_nameless(flags)
 }
 
 /// Opens what is there or is to be created, if this user may use these flags.

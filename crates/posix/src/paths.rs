@@ -138,8 +138,11 @@ impl Process {
     ) -> Reach<T> {
         let user = self.user_for(at, path)?;
         let mut spot = self.spot(&user, at, path)?;
-        for _ in 0..DETOURS_MAX {
+        for detour in 0..DETOURS_MAX {
             match operation(&user, &spot) {
+                Err(error) if detour == 0 && self.is_way_up(at, path, error.errno()) => {
+                    spot = self.absolute(&user, &self.way_up(at, path)?)?;
+                }
                 Err(error) if error.errno() == Errno::EXDEV => {
                     let walked = self.walk(&user, spot, follow)?;
                     if walked.links == 0 {
@@ -153,6 +156,19 @@ impl Process {
             }
         }
         Err(Errno::ELOOP.into())
+    }
+
+    /// Whether this path did not lead anywhere since it goes up from a working directory that was removed.
+    fn is_way_up(&self, at: At, path: &[u8], error: Errno) -> bool {
+        let is_lost = matches!(error, Errno::ENOENT | Errno::ESTALE);
+        let climbs = at == At::Working && (path == b".." || path.starts_with(b"../"));
+        is_lost && climbs && self.check_working() == Err(Errno::ENOENT.into())
+    }
+
+    /// That way, which is known by its text only.
+    fn way_up(&self, at: At, path: &[u8]) -> Reach<Vec<u8>> {
+        let (_, base) = self.place(at)?;
+        Ok(plain(&self.prefix.join(&[base.as_slice(), b"/", path].concat())))
     }
 
     /// The user, once it is clear that the path is not somebody else's.
@@ -289,7 +305,14 @@ impl Process {
     pub fn canonical(&self, at: At, path: &[u8]) -> Reach<(Vec<u8>, Attr)> {
         let user = self.user_for(at, path)?;
         let spot = self.spot(&user, at, path)?;
-        let walked = self.walk(&user, spot, true)?;
+        let walked = match self.walk(&user, spot, true) {
+            Err(Stop::Errno(error)) if self.is_way_up(at, path, error) => {
+                let spot = self.absolute(&user, &self.way_up(at, path)?)?;
+                self.walk(&user, spot, true)?
+            }
+            Err(Stop::Errno(Errno::ESTALE)) => return Err(Errno::ENOENT.into()),
+            walked => walked?,
+        };
         let attr = walked.attr.ok_or(Errno::ENOENT)?;
         Ok((self.prefix.join(&walked.spot.below()), attr))
     }

@@ -31,10 +31,17 @@ pub struct Process {
     pub(crate) settings: Settings,
     pub(crate) working: RwLock<Option<Working>>,
     pub(crate) umask: AtomicU32,
-    /// Files on which this process took byte-range locks.
-    pub(crate) locked: Mutex<HashSet<Handle>>,
+    pub(crate) locks: Mutex<RangeLocks>,
     connected: Mutex<Connected>,
     table: RwLock<BTreeMap<RawFd, Entry>>,
+}
+
+/// The byte-range locks of this process (F_SETLK).
+pub(crate) struct RangeLocks {
+    /// The number by which it owns them, drawn by lot: who knows it is this process, or what it executed.
+    pub(crate) owner: u64,
+    /// Files on which it took some.
+    pub(crate) files: HashSet<Handle>,
 }
 
 /// What a number was, when somebody looked last.
@@ -59,7 +66,7 @@ impl Process {
             settings,
             working: RwLock::new(None),
             umask: AtomicU32::new(UNKNOWN),
-            locked: Mutex::default(),
+            locks: Mutex::new(RangeLocks { owner: Apart.random(), files: HashSet::new() }),
             connected: Mutex::default(),
             table: RwLock::default(),
         }
@@ -209,7 +216,7 @@ impl Process {
     /// the caller's to close.
     pub fn release(&self, fd: RawFd) -> Reach<()> {
         let Some(description) = self.forget(fd) else { return Ok(()) };
-        self.drop_range_locks(&description);
+        let _ = self.drop_range_locks(&description);
         if description.descriptors.load(Ordering::Relaxed) > 0 {
             return Ok(());
         }
@@ -231,8 +238,9 @@ impl Process {
     /// Closes at the manager whatever is open, before the process ends. What is used later is opened again.
     pub fn end_all(&self) {
         for description in self.descriptions() {
+            let ended = self.drop_range_locks(&description).and_then(|()| self.end(&description));
             // Where one is not answered in its time the others would wait as long; the lease ends them.
-            if self.end(&description) == Err(Errno::EIO.into()) {
+            if ended == Err(Errno::EIO.into()) {
                 return;
             }
         }
@@ -297,8 +305,8 @@ impl Process {
         })
     }
 
-    pub(crate) fn locked(&self) -> MutexGuard<'_, HashSet<Handle>> {
-        self.locked.lock().expect(NO_PANIC)
+    pub(crate) fn locks(&self) -> MutexGuard<'_, RangeLocks> {
+        self.locks.lock().expect(NO_PANIC)
     }
 
     /// The partitions that are set, for the child of a fork: where another thread was changing the table, none.
@@ -306,6 +314,12 @@ impl Process {
         let Ok(table) = self.table.try_read() else { return Vec::new() };
         let open = table.values().map(|entry| &entry.description);
         open.filter_map(|open| Some((open.identity, open.view_of_parent()?))).collect()
+    }
+
+    /// The descriptors, and the files that they are of.
+    pub(crate) fn handles(&self) -> Vec<(RawFd, Handle)> {
+        let table = self.table.read().expect(NO_PANIC);
+        table.iter().map(|(fd, entry)| (*fd, entry.description.record.handle)).collect()
     }
 
     /// What is open: a description once for each of its descriptors.

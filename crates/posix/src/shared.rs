@@ -127,12 +127,13 @@ pub fn borrow<'a>(fd: RawFd) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(fd.max(0)) }
 }
 
-/// Closes a connection that a fork copied into this process. It may not be open: a fork copies the descriptors first and
-/// the memory later, and a thread of the parent may have made the connection in between.
+/// Closes what came into this process with a fork or exec and is nobody's here: a connection of the parent's, or a memfd
+/// with a name of ours. It may not be open: a fork copies the descriptors first and the memory later, and a thread of the
+/// parent may have made the connection in between.
 #[allow(unsafe_code)]
 pub fn close_copy(fd: RawFd) {
-    // SAFETY: the number was in the set of our own connections when the process forked, and the object that owned it
-    // there is never dropped here; nobody else closes or uses it.
+    // SAFETY: the number was in the set of our own connections when the process forked, or was handed on to this library by
+    // the process before exec; the object that owned it there is never dropped here, and nobody else closes or uses it.
     let _ = unsafe { rustix::io::try_close(fd) };
 }
 

@@ -8,8 +8,8 @@ use pvfs_wire::attr::FileKind;
 use pvfs_wire::ops::{AccessBits, Target};
 use pvfs_wire::{Errno, Handle};
 
-use crate::errno::{Reach, Stop};
-use crate::paths::{At, plain};
+use crate::errno::Reach;
+use crate::paths::At;
 use crate::process::Process;
 
 /// A working directory below the prefix.
@@ -44,18 +44,7 @@ impl Process {
 
     /// chdir(2) to a path that may be ours.
     pub fn change_directory(&self, at: At, path: &[u8]) -> Reach<()> {
-        let found = match self.canonical(at, path) {
-            Err(Stop::Errno(Errno::ENOENT | Errno::ESTALE))
-                if at == At::Working && path.starts_with(b"..") =>
-            {
-                // The way up from a working directory that was removed is known by its text only.
-                let (_, base) = self.place(at)?;
-                let below = [base.as_slice(), b"/", path].concat();
-                self.canonical(at, &plain(&self.prefix.join(&below)))
-            }
-            found => found,
-        };
-        let (path, attr) = found?;
+        let (path, attr) = self.canonical(at, path)?;
         if attr.kind != FileKind::Directory {
             return Err(Errno::ENOTDIR.into());
         }
@@ -110,7 +99,11 @@ impl Process {
 
     fn enter_directory(&self, handle: Handle, path: &[u8]) -> Reach<()> {
         let user = self.user()?;
-        block_on(user.check_access(Target::object(handle), false, AccessBits::EXECUTE))?;
+        match block_on(user.check_access(Target::object(handle), false, AccessBits::EXECUTE)) {
+            // It was removed, and is open: one may be there, where nothing is.
+            Err(error) if error.errno() == Errno::ESTALE => {}
+            checked => checked?,
+        }
         let below = self.prefix.below(path).unwrap_or_default().to_vec();
         *self.working.write().unwrap_or_else(PoisonError::into_inner) =
             Some(Working { handle, below });

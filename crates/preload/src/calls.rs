@@ -23,6 +23,7 @@ pub mod stdio;
 mod system;
 mod temporary;
 mod times;
+mod trees;
 mod walks;
 mod working;
 mod xattrs;

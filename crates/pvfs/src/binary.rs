@@ -74,7 +74,8 @@ pub fn find(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|directory| directory.join(program)).find(executable)
 }
 
-fn interpreter(path: &Path) -> io::Result<Option<PathBuf>> {
+/// The program that runs a script; none if it is no script.
+pub fn interpreter(path: &Path) -> io::Result<Option<PathBuf>> {
     let mut line = Vec::new();
     File::open(path)?.take(LINE_MAX).read_to_end(&mut line)?;
     let Some(rest) = line.strip_prefix(b"#!") else { return Ok(None) };

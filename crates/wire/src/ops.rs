@@ -159,6 +159,7 @@ macro_rules! manager_operations {
             RemoveXattr -> Done = 0x0143 Change;
             Lock -> Done = 0x0150 Repeatable;
             TestLock -> LockTest = 0x0151 Query;
+            InheritLocks -> LocksInherited = 0x0152 Repeatable;
             Recalls -> Recalled = 0x0160 Repeatable;
         }
     };

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pvfs_net::call::Patience;
 use pvfs_net::runtime::Runtime;
-use pvfs_wire::Errno;
-use pvfs_wire::ops::{HeldLock, Lock, LockKind, TestLock};
+use pvfs_wire::ops::{HeldLock, InheritLocks, Lock, LockKind, TestLock};
+use pvfs_wire::{Errno, Handle};
 
 use crate::error::Result;
 use crate::file::OpenFile;
@@ -58,6 +58,21 @@ impl<R: Runtime> User<R> {
     /// The lock in the way of this one, if any (F_GETLK).
     pub async fn test_lock(&self, request: &TestLock) -> Result<Option<HeldLock>> {
         Ok(self.ask(request).await?.conflict)
+    }
+
+    /// Makes the byte ranges that a process held as another client this one's, which it has become by executing a
+    /// program. False where they went with that client's lease.
+    pub async fn inherit_locks(&self, from_client: u64, owner: u64) -> Result<bool> {
+        Ok(self.ask(&InheritLocks { from_client, owner }).await?.ranges > 0)
+    }
+
+    /// This client holds locks on these files that it inherited; if they are lost, whoever relies on them is told as if
+    /// it had been its own lease that is over.
+    pub fn note_inherited(&self, files: &[Handle], are_lost: bool) {
+        files.iter().for_each(|file| self.filesystem.note_lock(*file));
+        if are_lost {
+            self.filesystem.caller().note_lease_lost();
+        }
     }
 
     async fn ask_lock(&self, request: &Lock) -> Result<()> {

@@ -185,6 +185,24 @@ impl LockTable {
         self.release(holder.client, |other| other == holder);
     }
 
+    /// The byte ranges of one holder are another's from now on. How many that one has then.
+    pub fn hand_over(&mut self, from: Holder, to: Holder) -> usize {
+        if from != to {
+            for (place, range) in self.ranges_of(from) {
+                self.carry_out(place, vec![Edit::Removed(range)]);
+                self.take(place, Held { holder: to, ..range });
+            }
+        }
+        self.ranges_of(to).len()
+    }
+
+    fn ranges_of(&self, holder: Holder) -> Vec<(Place, Held)> {
+        let Some(locks) = self.clients.get(&holder.client) else { return Vec::new() };
+        let places = locks.held.keys().filter(|place| place.family == LockFamily::Range);
+        let own = |held: &&Held| held.holder == holder;
+        places.flat_map(|place| self.held(*place).filter(own).map(|held| (*place, *held))).collect()
+    }
+
     /// Whether a client, or an open file that it opened first, holds or awaits anything.
     pub fn concerns(&self, client: u64) -> bool {
         self.clients.contains_key(&client)

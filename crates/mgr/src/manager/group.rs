@@ -335,6 +335,7 @@ impl<'a, 'view> Group<'a, 'view> {
                 (Some(Effect::Change), _) => self.change(request),
                 (Some(_), ops::Lock::CODE) => self.lock(request),
                 (Some(_), ops::TestLock::CODE) => self.test_lock(request),
+                (Some(_), ops::InheritLocks::CODE) => self.inherit_locks(request),
                 (Some(_), ops::Recalls::CODE) => self.begin_lease(request),
                 (Some(_), _) => self.repeatable(request),
                 (None, _) => Err(Errno::ENOSYS),

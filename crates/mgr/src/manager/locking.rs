@@ -6,7 +6,10 @@
 //! ```
 
 use pvfs_net::service::Response;
-use pvfs_wire::ops::{AccessBits, Done, Lock, LockFamily, LockKind, LockTest, OpenFlags, TestLock};
+use pvfs_wire::ops::{
+    AccessBits, Done, InheritLocks, Lock, LockFamily, LockKind, LockTest, LocksInherited,
+    OpenFlags, TestLock,
+};
 use pvfs_wire::{DecodeError, Errno, Handle, Reader, Wire};
 
 use super::group::{Fate, Group};
@@ -54,6 +57,16 @@ impl Group<'_, '_> {
             self.writer.locks.test(place, &Held { start, end, holder, pid: 0, exclusive });
         let reply = LockTest { conflict: conflict.map(|held| held.report()) };
         Ok(Fate::Answer(Response::done::<TestLock>(&reply)))
+    }
+
+    /// Makes what a process holds that of the program which it executed.
+    pub(super) fn inherit_locks(&mut self, request: &Pending) -> Result<Fate, Errno> {
+        let InheritLocks { from_client, owner } =
+            InheritLocks::from_bytes(&request.body).map_err(|_| Errno::EPROTO)?;
+        let from = Holder { client: from_client, owner, by_open: false };
+        let to = Holder { client: request.peer.client, ..from };
+        let ranges = self.writer.locks.hand_over(from, to) as u64;
+        Ok(Fate::Answer(Response::done::<InheritLocks>(&LocksInherited { ranges })))
     }
 
     /// Whose a lock is. One of an open file is its first open's, for all who take part in it.

@@ -117,7 +117,7 @@ fn requests(random: &mut Random) -> Vec<(u16, Vec<u8>)> {
 #[test]
 fn every_operation_of_the_name_space_is_tried() {
     let tried: Vec<u16> = requests(&mut Random::new(1)).iter().map(|(code, _)| *code).collect();
-    let locks = [Lock::CODE, TestLock::CODE, Uses::CODE];
+    let locks = [Lock::CODE, TestLock::CODE, InheritLocks::CODE, Uses::CODE];
     let clients = [Vouch::CODE, Sessions::CODE, Recalls::CODE];
     let around = [&locks[..], &clients[..], &[SyncNames::CODE]].concat();
     let all = pvfs_wire::ops::table().map(|(code, _, _)| code).filter(|code| code >> 8 == 1);

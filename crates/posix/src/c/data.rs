@@ -9,7 +9,7 @@ use pvfs_wire::Errno;
 use pvfs_wire::ops::Allocation;
 
 use super::memory::{bytes, room};
-use crate::{From, Process, Reach};
+use crate::{Demands, From, Process, Reach};
 
 /// An offset or a length: EINVAL below 0.
 pub fn positive(offset: off_t) -> Result<u64, Errno> {
@@ -48,6 +48,22 @@ pub fn allocate(
     }
     offset.checked_add(length).ok_or(Errno::EFBIG)?;
     process.allocate(fd, how, (positive(offset)?, positive(length)?), !keeps)
+}
+
+/// The flags of pwritev2(2). Polling is a hint; what cannot be promised is refused, as by file systems that cannot either.
+pub fn demands(flags: c_int) -> Result<Demands, Errno> {
+    hints(flags)?;
+    let is_set = |flag| flags & flag != 0;
+    Ok(Demands {
+        append: is_set(libc::RWF_APPEND),
+        sync: is_set(libc::RWF_DSYNC) || is_set(libc::RWF_SYNC),
+    })
+}
+
+/// The like of preadv2(2), where none of those that are taken says anything.
+pub fn hints(flags: c_int) -> Result<(), Errno> {
+    let taken = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_APPEND;
+    if flags & !taken == 0 { Ok(()) } else { Err(Errno::EOPNOTSUPP) }
 }
 
 fn total(list: &[iovec]) -> Result<usize, Errno> {
@@ -90,11 +106,9 @@ pub fn gather_writes(
     fd: c_int,
     offset: Option<u64>,
     list: &[iovec],
+    demands: Demands,
 ) -> Reach<ssize_t> {
-    let write = |buffer: &[u8]| match offset {
-        Some(offset) => process.write_at(fd, offset, buffer),
-        None => process.write(fd, buffer),
-    };
+    let write = |buffer: &[u8]| process.write_as(fd, offset, buffer, demands);
     if let [piece] = list {
         // SAFETY: the pieces are as writev demands.
         return Ok(write(unsafe { bytes(piece.iov_base, piece.iov_len) })? as ssize_t);

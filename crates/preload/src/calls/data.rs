@@ -5,8 +5,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use libc::{AT_FDCWD, iovec, off_t, size_t, ssize_t};
-use pvfs_posix::Reach;
-use pvfs_posix::c::data::{allocate, from, gather_reads, gather_writes, positive};
+use pvfs_posix::c::data::{allocate, demands, from, gather_reads, gather_writes, hints, positive};
+use pvfs_posix::{Demands, Reach};
 use pvfs_wire::Errno;
 
 use crate::interpose;
@@ -77,7 +77,7 @@ interpose! {
     /// writev(2)
     fn writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t as real {
         at_descriptor(fd, || real(fd, list, count), |process| {
-            gather_writes(process, fd, None, pieces(list, count)?)
+            gather_writes(process, fd, None, pieces(list, count)?, Demands::default())
         })
     }
     /// preadv(2)
@@ -95,43 +95,41 @@ interpose! {
     /// pwritev(2)
     fn pwritev(fd: c_int, list: *const iovec, count: c_int, offset: off_t) -> ssize_t as real {
         at_descriptor(fd, || real(fd, list, count, offset), |process| {
-            gather_writes(process, fd, Some(positive(offset)?), pieces(list, count)?)
+            gather_writes(process, fd, Some(positive(offset)?), pieces(list, count)?, Demands::default())
         })
     }
     /// pwritev(2)
     fn pwritev64(fd: c_int, list: *const iovec, count: c_int, offset: off_t) -> ssize_t as real {
         at_descriptor(fd, || real(fd, list, count, offset), |process| {
-            gather_writes(process, fd, Some(positive(offset)?), pieces(list, count)?)
+            gather_writes(process, fd, Some(positive(offset)?), pieces(list, count)?, Demands::default())
         })
     }
-    /// preadv2(2); the flags are hints for files as ours.
+    /// preadv2(2)
     fn preadv2(fd: c_int, list: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t as real {
         at_descriptor(fd, || real(fd, list, count, offset, flags), |process| {
+            hints(flags)?;
             gather_reads(process, fd, here_or(offset)?, pieces(list, count)?)
         })
     }
-    /// preadv2(2); the flags are hints for files as ours.
+    /// preadv2(2)
     fn preadv64v2(fd: c_int, list: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t as real {
         at_descriptor(fd, || real(fd, list, count, offset, flags), |process| {
+            hints(flags)?;
             gather_reads(process, fd, here_or(offset)?, pieces(list, count)?)
         })
     }
-    /// pwritev2(2) without flags.
+    /// pwritev2(2)
     fn pwritev2(fd: c_int, list: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t as real {
         at_descriptor(fd, || real(fd, list, count, offset, flags), |process| {
-            if flags != 0 {
-                return Err(Errno::EOPNOTSUPP.into());
-            }
-            gather_writes(process, fd, here_or(offset)?, pieces(list, count)?)
+            let demands = demands(flags)?;
+            gather_writes(process, fd, here_or(offset)?, pieces(list, count)?, demands)
         })
     }
-    /// pwritev2(2) without flags.
+    /// pwritev2(2)
     fn pwritev64v2(fd: c_int, list: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t as real {
         at_descriptor(fd, || real(fd, list, count, offset, flags), |process| {
-            if flags != 0 {
-                return Err(Errno::EOPNOTSUPP.into());
-            }
-            gather_writes(process, fd, here_or(offset)?, pieces(list, count)?)
+            let demands = demands(flags)?;
+            gather_writes(process, fd, here_or(offset)?, pieces(list, count)?, demands)
         })
     }
     /// lseek(2)

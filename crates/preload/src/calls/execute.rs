@@ -15,6 +15,7 @@ use libc::AT_FDCWD;
 use pvfs_posix::numbers::OURS;
 use pvfs_posix::{At, Process, Reach, Stop};
 use pvfs_wire::Errno;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::libraries::{copies, names_ours};
@@ -25,8 +26,8 @@ use crate::memory::{copied, look};
 use crate::real::kernel;
 use pvfs_posix::c::answer::{errno, fail};
 use pvfs_posix::c::memory::{text, texts};
-use pvfs_posix::c::route::{at_descriptor, at_path, leads_in};
-use pvfs_posix::c::state::{INSIDE, WORKING_VARIABLE, end, with};
+use pvfs_posix::c::route::{at_descriptor, at_path, finish, leads_in};
+use pvfs_posix::c::state::{INSIDE, WORKING_VARIABLE, end, is_borrowed, with};
 
 pub type Texts = *const *const c_char;
 
@@ -35,12 +36,19 @@ interpose! {
     fn execve(path: *const c_char, arguments: Texts, environment: Texts) -> c_int as real {
         let environment = Environment::of(environment, working_variable());
         let environment = environment.texts();
+        let _locks = locks_handed_on();
         at_path(AT_FDCWD, path, |_, path| {
             let libraries = Libraries::of_an_ordinary_program(path, environment);
-            real(path, arguments, libraries.environment(environment).texts())
+            let failed = real(path, arguments, libraries.environment(environment).texts());
+            let why = errno();
+            if !is_absent(why) {
+                return failed;
+            }
+            let program = interpreted_here(path, (arguments, environment));
+            finish(program.and_then(|program| start(program, environment)), |_| fail(why))
         }, |process, at, path| {
-            let copy = program(|to| process.copy_program(at, path, to))?;
-            start(prepare(process, copy, path, (arguments, environment))?, environment)
+            let subject = Subject::Copy(program(|to| process.copy_program(at, path, to))?);
+            start(prepare(process, subject, path, (arguments, environment))?, environment)
         })
     }
     /// execvpe(3)
@@ -48,23 +56,31 @@ interpose! {
         if !file.is_null() && text(file).contains(&b'/') {
             return execute_or_interpret(file, arguments, environment);
         }
-        if let Some(paths) = candidates(file) {
-            return tried(&paths, |path| {
-                execute_or_interpret(path, arguments, environment);
-                errno()
-            }).map_or(0, fail);
+        let search = |paths: &[CString]| tried(paths, |path| {
+            execute_or_interpret(path, arguments, environment);
+            errno()
+        }).map_or(0, fail);
+        let paths = candidates(file);
+        if lead_in(&paths) {
+            return search(&paths);
         }
-        let environment = Environment::of(environment, working_variable());
-        real(file, arguments, environment.texts())
+        let failed = {
+            let environment = Environment::of(environment, working_variable());
+            let _locks = locks_handed_on();
+            real(file, arguments, environment.texts())
+        };
+        // What is there for all that may be a script whose interpreter is ours.
+        if is_absent(errno()) { search(&paths) } else { failed }
     }
     /// fexecve(3)
     fn fexecve(fd: c_int, arguments: Texts, environment: Texts) -> c_int as real {
         let environment = Environment::of(environment, working_variable());
         let environment = environment.texts();
+        let _locks = locks_handed_on();
         at_descriptor(fd, || real(fd, arguments, environment), |process| {
             let path = format!("/dev/fd/{fd}");
-            let copy = program(|to| process.copy_open_program(fd, to))?;
-            start(prepare(process, copy, path.as_bytes(), (arguments, environment))?, environment)
+            let subject = Subject::Copy(program(|to| process.copy_open_program(fd, to))?);
+            start(prepare(process, subject, path.as_bytes(), (arguments, environment))?, environment)
         })
     }
     /// execveat(2)
@@ -74,6 +90,7 @@ interpose! {
         }
         let environment = Environment::of(environment, working_variable());
         let environment = environment.texts();
+        let _locks = locks_handed_on();
         at_path(dir, path, |dir, path| real(dir, path, arguments, environment, flags), |process, at, path| {
             let script = match at {
                 At::Directory(dir) if !path.starts_with(b"/") => {
@@ -81,8 +98,8 @@ interpose! {
                 }
                 _ => path.to_vec(),
             };
-            let copy = program(|to| process.copy_program(at, path, to))?;
-            start(prepare(process, copy, &script, (arguments, environment))?, environment)
+            let subject = Subject::Copy(program(|to| process.copy_program(at, path, to))?);
+            start(prepare(process, subject, &script, (arguments, environment))?, environment)
         })
     }
     /// execv(3)
@@ -145,7 +162,15 @@ unsafe extern "C" fn execute_listed_with(path: *const c_char, mut list: Listed) 
     }
 }
 
-/// A file of ours, made ready to be executed.
+/// What is to be executed.
+pub enum Subject {
+    /// A copy of a file of ours.
+    Copy(OwnedFd),
+    /// A script of the kernel's, whose first line says this.
+    Script(Vec<u8>),
+}
+
+/// A file of ours, or a script whose interpreter is one, made ready to be executed.
 pub struct Program {
     /// What the kernel executes.
     pub image: Image,
@@ -256,14 +281,55 @@ pub fn program(fill: impl FnOnce(&OwnedFd) -> Reach<()>) -> Reach<OwnedFd> {
     copied(b"pvfs-program", fill)
 }
 
-/// Makes the copy of a program ready; `path` is where an interpreter finds it, should it be a script.
+/// A script of the kernel's, which did not find its interpreter, made ready if that is ours.
+///
+/// # Safety
+///
+/// `path` is null or a C string, the lists are as execve demands.
+pub unsafe fn interpreted_here(path: *const c_char, lists: (Texts, Texts)) -> Reach<Program> {
+    // SAFETY: the caller's promise.
+    let path = if path.is_null() { &[] } else { unsafe { text(path) } };
+    let line = beginning(path).and_then(|content| script_line(&content)).ok_or(Stop::NotOurs)?;
+    let interpreter = CString::new(words(&line).0).map_err(|_| Errno::ENOENT)?;
+    with(|process| {
+        lies_here(process, &interpreter).ok_or(Stop::NotOurs)?;
+        // SAFETY: the caller's promise.
+        unsafe { prepare(process, Subject::Script(line), path, lists) }
+    })
+}
+
+/// Whether a path, or the interpreter of the script there, is one that the kernel did not find.
+pub fn is_absent(errno: Errno) -> bool {
+    matches!(errno, Errno::ENOENT | Errno::ENOTDIR)
+}
+
+/// As much of a file of the kernel's as it looks at itself.
+fn beginning(path: &[u8]) -> Option<Vec<u8>> {
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut content = vec![0; SCRIPT_LINE_BYTES_MAX];
+    let count = rustix::io::read(&file, &mut content).ok()?;
+    content.truncate(count);
+    Some(content)
+}
+
+/// Where an interpreter is in the file system: by its path, or by links of the kernel's.
+fn lies_here(process: &Process, interpreter: &CStr) -> Option<Vec<u8>> {
+    let path = interpreter.to_bytes();
+    // SAFETY: a C string.
+    if unsafe { leads_in(AT_FDCWD, interpreter.as_ptr()) } {
+        return Some(path.to_vec());
+    }
+    if path.starts_with(b"/") { process.linked_in(path) } else { None }
+}
+
+/// Makes what is to be executed ready; `path` is where an interpreter finds it, should it be a script.
 ///
 /// # Safety
 ///
 /// The lists are as execve demands.
 pub unsafe fn prepare(
     process: &Process,
-    mut copy: OwnedFd,
+    mut subject: Subject,
     path: &[u8],
     (arguments, environment): (Texts, Texts),
 ) -> Reach<Program> {
@@ -272,24 +338,30 @@ pub unsafe fn prepare(
     let mut path = path.to_vec();
     // An interpreter may be a script in its turn.
     for _ in 0..INTERPRETERS_MAX {
-        let Some(line) = look(&copy, script_line) else {
-            let libraries = look(&copy, |content| copies(process, content, &path, listed));
-            return Ok(Program { image: Image::Copy(copy), list, libraries: Libraries(libraries) });
+        let line = match subject {
+            Subject::Script(line) => line,
+            Subject::Copy(copy) => match look(&copy, script_line) {
+                Some(line) => line,
+                None => {
+                    let libraries = look(&copy, |content| copies(process, content, &path, listed));
+                    let libraries = Libraries(libraries);
+                    return Ok(Program { image: Image::Copy(copy), list, libraries });
+                }
+            },
         };
         let interpreter = list.interpret(&line, &path)?;
-        // SAFETY: a C string.
-        let leads_in = unsafe { leads_in(AT_FDCWD, interpreter.as_ptr()) };
-        path = interpreter.to_bytes().to_vec();
-        let filled = match leads_in {
-            true => program(|to| process.copy_program(At::Working, &path, to)),
-            false => Err(Stop::Outside(path.clone())),
+        let found = lies_here(process, &interpreter);
+        path = found.clone().unwrap_or_else(|| interpreter.into_bytes());
+        let filled = match found {
+            Some(path) => program(|to| process.copy_program(At::Working, &path, to)),
+            None => Err(Stop::Outside(path.clone())),
         };
-        copy = match filled {
+        subject = match filled {
             Err(Stop::Outside(out)) => {
                 let image = Image::Interpreter(CString::new(out).map_err(|_| Errno::ENOENT)?);
                 return Ok(Program { image, list, libraries: Libraries::default() });
             }
-            filled => filled?,
+            filled => Subject::Copy(filled?),
         };
     }
     Err(Errno::ELOOP.into())
@@ -299,6 +371,13 @@ pub unsafe fn prepare(
 fn script_line(content: &[u8]) -> Option<Vec<u8>> {
     let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next();
     line.map(<[u8]>::to_vec)
+}
+
+/// The interpreter that such a line names, and all that follows, which is one argument.
+fn words(line: &[u8]) -> (&[u8], &[u8]) {
+    let line = line.trim_ascii();
+    let space = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
+    (&line[..space], line[space..].trim_ascii())
 }
 
 /// The arguments of a program.
@@ -323,9 +402,7 @@ impl List {
 
     /// Puts what a line of a script says before the script's path, in the place of the program's own name.
     fn interpret(&mut self, line: &[u8], script: &[u8]) -> Result<CString, Errno> {
-        let line = line.trim_ascii();
-        let space = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
-        let (interpreter, argument) = (&line[..space], line[space..].trim_ascii());
+        let (interpreter, argument) = words(line);
         let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| Errno::ENOENT);
         let interpreter = text(interpreter)?;
         let argument = if argument.is_empty() { None } else { Some(text(argument)?) };
@@ -391,17 +468,17 @@ unsafe fn execute_or_interpret(path: *const c_char, arguments: Texts, environmen
     }
 }
 
-/// Where `$PATH` says that a program may be, if one of its directories is ours; otherwise the C library looks.
+/// Where `$PATH` says that a program may be.
 ///
 /// # Safety
 ///
 /// `file` is null or a C string.
-pub unsafe fn candidates(file: *const c_char) -> Option<Vec<CString>> {
+pub unsafe fn candidates(file: *const c_char) -> Vec<CString> {
     // SAFETY: a C string is given; who changes the environment meanwhile has to look out, as with execvp itself.
     let (file, path) = unsafe {
         let path = libc::getenv(c"PATH".as_ptr());
         if file.is_null() || path.is_null() || text(file).is_empty() {
-            return None;
+            return Vec::new();
         }
         (text(file), text(path))
     };
@@ -409,9 +486,13 @@ pub unsafe fn candidates(file: *const c_char) -> Option<Vec<CString>> {
         b"" => CString::new([b"./", file].concat()).ok(),
         directory => CString::new([directory, b"/", file].concat()).ok(),
     };
-    let paths: Vec<CString> = path.split(|byte| *byte == b':').filter_map(in_directory).collect();
+    path.split(|byte| *byte == b':').filter_map(in_directory).collect()
+}
+
+/// Whether one of them may be ours; otherwise the C library looks.
+pub fn lead_in(paths: &[CString]) -> bool {
     // SAFETY: C strings of ours.
-    paths.iter().any(|path| unsafe { leads_in(AT_FDCWD, path.as_ptr()) }).then_some(paths)
+    paths.iter().any(|path| unsafe { leads_in(AT_FDCWD, path.as_ptr()) })
 }
 
 /// Begins one after the other until one is there; the error of the search, as execvp(3) has it. `begin` returns
@@ -492,6 +573,12 @@ impl Environment {
     }
 }
 
+/// What the executed program learns the locks of this process from: open until it runs.
+fn locks_handed_on() -> Option<OwnedFd> {
+    // A child in its parent's memory has none of its own.
+    if is_borrowed() { None } else { with(Process::before_exec).ok().flatten() }
+}
+
 /// The working directory, for the environment.
 pub fn working_variable() -> Option<CString> {
     if !INSIDE.load(Ordering::Relaxed) {
@@ -526,6 +613,9 @@ fn own_environment() -> Texts {
     // SAFETY: the C library's variable; who changes it meanwhile has to look out, as with execv itself.
     unsafe { environ }
 }
+
+/// As much of a script as Linux reads.
+const SCRIPT_LINE_BYTES_MAX: usize = 256;
 
 /// As many as Linux takes one for the other.
 const INTERPRETERS_MAX: usize = 5;

@@ -26,8 +26,8 @@ use pvfs_posix::{At, Stop};
 use pvfs_wire::Errno;
 
 use super::execute::{
-    Environment, Image, Libraries, Texts, candidates, prepare, program, tried, variable,
-    working_variable,
+    Environment, Image, Libraries, Program, Subject, Texts, candidates, interpreted_here,
+    is_absent, lead_in, prepare, program, tried, variable, working_variable,
 };
 use crate::interpose;
 use pvfs_posix::c::answer::errno;
@@ -75,7 +75,14 @@ interpose! {
             if file.is_null() || text(file).contains(&b'/') {
                 return child.spawn(file, arguments, environment, real);
             }
-            let Some(paths) = candidates(file) else { return real(file, arguments, environment) };
+            let paths = candidates(file);
+            if !lead_in(&paths) {
+                let failed = real(file, arguments, environment);
+                // What is there for all that may be a script whose interpreter is ours.
+                if !is_absent(Errno(failed.unsigned_abs())) {
+                    return failed;
+                }
+            }
             let begun = |path| Errno(child.spawn(path, arguments, environment, real).unsigned_abs());
             tried(&paths, begun).map_or(0, |errno| errno.0 as c_int)
         })
@@ -152,6 +159,8 @@ enum Place {
 /// What was made ready for a child.
 struct Child {
     place: Place,
+    /// It begins elsewhere than the parent is.
+    moves: bool,
     /// In the program's list's stead, where that names something of ours.
     list: Option<List>,
     /// What the list hands over.
@@ -169,7 +178,10 @@ fn with_child(actions: *const Actions, spawn: impl FnOnce(&Child) -> c_int) -> c
 
 impl Child {
     fn ready(asked: Vec<Action>) -> Result<Self, Errno> {
-        let mut child = Self { place: Place::Unchanged, list: None, opened: Vec::new() };
+        let moving =
+            |action: &Action| matches!(action, Action::Directory(_) | Action::OpenDirectory(_));
+        let moves = asked.iter().any(moving);
+        let mut child = Self { place: Place::Unchanged, moves, list: None, opened: Vec::new() };
         if !asked.iter().any(concerns_us) {
             return Ok(child);
         }
@@ -269,30 +281,32 @@ impl Child {
         let seen = self.seen(&c_string(unsafe { text(path) }.to_vec()));
         if !self.leads_in(&seen) {
             // SAFETY: the caller's promise.
-            return unsafe {
+            let failed = unsafe {
                 let libraries = Libraries::of_an_ordinary_program(path, environment);
                 real(path, arguments, libraries.environment(environment).texts())
+            };
+            let is_seen = !self.moves || seen.to_bytes().starts_with(b"/");
+            if !is_seen || !is_absent(Errno(failed.unsigned_abs())) {
+                return failed;
+            }
+            // SAFETY: the caller's promise.
+            return unsafe {
+                match interpreted_here(path, (arguments, environment)) {
+                    Ok(program) => begin(&program, environment, real),
+                    Err(Stop::Errno(errno)) => errno.0 as c_int,
+                    Err(_) => failed,
+                }
             };
         }
         let program = with(|process| {
             let copy = program(|to| process.copy_program(At::Working, seen.to_bytes(), to))?;
+            let subject = Subject::Copy(copy);
             // SAFETY: the caller's promise.
-            unsafe { prepare(process, copy, seen.to_bytes(), (arguments, environment)) }
+            unsafe { prepare(process, subject, seen.to_bytes(), (arguments, environment)) }
         });
         match program {
-            Ok(program) => {
-                // SAFETY: the caller's promise.
-                let environment = unsafe { program.libraries.environment(environment) };
-                let begin =
-                    |path: &CStr| real(path.as_ptr(), program.arguments(), environment.texts());
-                match &program.image {
-                    Image::Copy(copy) => {
-                        let name = format!("/proc/self/fd/{}", copy.as_raw_fd());
-                        begin(&c_string(name.into_bytes()))
-                    }
-                    Image::Interpreter(path) => begin(path),
-                }
-            }
+            // SAFETY: the caller's promise.
+            Ok(program) => unsafe { begin(&program, environment, real) },
             Err(Stop::Outside(path)) => match CString::new(path) {
                 Ok(path) => real(path.as_ptr(), arguments, environment),
                 Err(_) => Errno::ENOENT.0 as c_int,
@@ -300,6 +314,28 @@ impl Child {
             Err(Stop::NotOurs) => real(path, arguments, environment),
             Err(Stop::Errno(errno)) => errno.0 as c_int,
         }
+    }
+}
+
+/// Has the C library spawn what was made ready.
+///
+/// # Safety
+///
+/// The environment is as execve demands.
+unsafe fn begin(
+    program: &Program,
+    environment: Texts,
+    real: impl Fn(*const c_char, Texts, Texts) -> c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let environment = unsafe { program.libraries.environment(environment) };
+    let begin = |path: &CStr| real(path.as_ptr(), program.arguments(), environment.texts());
+    match &program.image {
+        Image::Copy(copy) => {
+            let name = format!("/proc/self/fd/{}", copy.as_raw_fd());
+            begin(&c_string(name.into_bytes()))
+        }
+        Image::Interpreter(path) => begin(path),
     }
 }
 

@@ -23,7 +23,9 @@ type Dir = libc::DIR;
 type Stat = libc::stat64;
 type List = *mut *mut *mut dirent64;
 type Filter = Option<unsafe extern "C" fn(*const dirent64) -> c_int>;
-type Order = Option<unsafe extern "C" fn(*mut *const dirent64, *mut *const dirent64) -> c_int>;
+type Order = Option<Compare<dirent64>>;
+/// Which of two elements comes first.
+pub(super) type Compare<T> = unsafe extern "C" fn(*mut *const T, *mut *const T) -> c_int;
 type Visit = unsafe extern "C" fn(*const c_char, *const Stat, c_int) -> c_int;
 type VisitAt = unsafe extern "C" fn(*const c_char, *const Stat, c_int, *mut Place) -> c_int;
 
@@ -164,15 +166,30 @@ unsafe fn listed(dir: *mut Dir, list: List, filter: Filter, order: Order) -> c_i
             return fail(if outcome == Errno(0) { Errno::ENOMEM } else { outcome });
         }
         if let Some(order) = order {
-            entries.sort_by(|one, other| {
-                let (mut one, mut other) = (one.cast_const(), other.cast_const());
-                order(&raw mut one, &raw mut other).cmp(&0)
-            });
+            sort(&mut entries, order);
         }
         room.cast::<*mut dirent64>().copy_from_nonoverlapping(entries.as_ptr(), entries.len());
         list.write(room.cast());
         set_errno(before);
         entries.len() as c_int
+    }
+}
+
+/// Sorts as the C library does: a program's order may contradict itself, at which what Rust sorts by panics.
+///
+/// # Safety
+///
+/// The order takes the addresses of two elements, and leaves them as they are.
+pub(super) unsafe fn sort<T>(entries: &mut [*mut T], order: Compare<T>) {
+    let (list, bytes) = (entries.as_mut_ptr().cast(), size_of::<*mut T>());
+    // SAFETY: the functions differ only in what the pointers they take are said to point to; the caller's promise for the
+    // rest.
+    unsafe {
+        let order = std::mem::transmute::<
+            Compare<T>,
+            unsafe extern "C" fn(*const c_void, *const c_void) -> c_int,
+        >(order);
+        libc::qsort(list, entries.len(), bytes, Some(order));
     }
 }
 

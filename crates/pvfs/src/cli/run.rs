@@ -8,7 +8,7 @@ use std::process::Command;
 
 use pvfs_posix::{PREFIX_VARIABLE, Settings};
 
-use crate::binary::{Examined, examine};
+use crate::binary::{Examined, examine, find, interpreter};
 use crate::cli::check_binary::{advice, found};
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
@@ -56,7 +56,7 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             return Err(Failure::new(Exit::Failed, format!("{name} cannot be caught: {why}")));
         }
         Ok(_) => Command::new(program),
-        Err(_) if lies_below(&prefixes(args, context), program) => by_shell(program),
+        Err(_) if is_of_the_file_system(&prefixes(args, context), program) => by_shell(program),
         Err(failure) => return Err(failure),
     };
     command.args(arguments).env("LD_PRELOAD", preloaded(&library()?));
@@ -82,6 +82,13 @@ fn prefixes(args: &Args, context: &Context) -> Vec<PathBuf> {
     let of_cluster = chosen.and_then(|cluster| cluster.filesystem().prefix.clone());
     let of_process = OsString::from_vec(Settings::of_process().prefix);
     of_cluster.into_iter().chain([of_process.into()]).collect()
+}
+
+/// Whether a program, or the interpreter of a script that lies elsewhere, may lie in the file system.
+fn is_of_the_file_system(prefixes: &[PathBuf], program: &OsStr) -> bool {
+    let script = program.to_str().and_then(find);
+    let by = script.and_then(|script| interpreter(&script).ok().flatten());
+    lies_below(prefixes, program) || by.is_some_and(|by| lies_below(prefixes, by.as_os_str()))
 }
 
 /// Whether a program may lie in the file system: by its path, or by one of the directories where it is looked for.

@@ -145,6 +145,28 @@ fn scripts_run_by_interpreters_that_lie_there_too() {
 }
 
 #[test]
+fn scripts_elsewhere_run_by_interpreters_that_lie_there() {
+    let cluster = TestCluster::start(2);
+    let spawn = "#define _GNU_SOURCE\n#include <spawn.h>\n#include <stdio.h>\n#include <string.h>\n#include <sys/wait.h>\nextern char **environ;\n\
+                 int main(int n, char **v) { pid_t child; posix_spawn_file_actions_t a; posix_spawn_file_actions_init(&a);\n\
+                 if (strcmp(v[1], \".\")) posix_spawn_file_actions_addchdir_np(&a, v[1]);\n\
+                 int status = 0, failed = posix_spawnp(&child, v[2], &a, 0, v + 2, environ);\n\
+                 if (!failed) waitpid(child, &status, 0); printf(\"%s %d\\n\", strerror(failed), status); return 0; }\n";
+    if compiled(&cluster, "spawns", spawn).is_none() {
+        return;
+    }
+    let scripts = "printf '#!/bin/sh -e\\necho \"$0: $*\"\\n' > inner; cp /bin/sh copied; rm -rf $S/bin; mkdir $S/bin; ln -s $PWD/copied $S/bin/link; \
+                   printf \"#! $PWD/inner two words\\n\" > $S/bin/outer; printf \"#!$PWD/copied\\necho copied \\$1; exit 3\\n\" > $S/bin/by_copy; \
+                   printf \"#!$S/bin/link\\necho linked \\$1\\n\" > $S/bin/by_link; printf \"#!$PWD/nothing\\n\" > $S/bin/nowhere; printf \"#!$PWD/copied\\n\" > $S/bin/closed; \
+                   printf '#!/none/at/all\\n' > $S/bin/none; \
+                   chmod +x inner $S/bin/*; chmod -x $S/bin/closed; export PATH=$S/bin:$PATH; S=$S/bin/..";
+    let each = "for name in outer by_copy by_link nowhere closed none; do $S/bin/$name a 'b c'; echo $?; env $name x; echo $?; $S/spawns . $name y; done; \
+                cd $S/bin; ./by_copy here; sh -c 'exec ./by_copy there'; ../spawns . ./by_copy z; ../spawns / ./by_copy z; ../spawns / $PWD/by_copy z; \
+                echo 1 | xargs by_copy; python3 -c 'import subprocess; print(subprocess.call([\"by_copy\", \"q\"]), flush=True); subprocess.call([\"./by_link\", \"r\"])'";
+    same(&cluster, &format!("({scripts}; {each}) 2>&1"));
+}
+
+#[test]
 fn a_python_environment_may_lie_there() {
     let cluster = TestCluster::start(2);
     // A module in C, where Python looks first.
@@ -169,6 +191,8 @@ fn run_takes_programs_that_lie_there() {
         .shell("pvfs run --prefix /elsewhere /elsewhere/tool e")
         .succeeds()
         .prints("/elsewhere/tool: e");
+    let elsewhere = "printf '#!/pvfs/tool\\n' > script; chmod +x script; pvfs run ./script f";
+    cluster.shell(elsewhere).succeeds().prints("/pvfs/tool: ./script f\n");
     cluster.shell("pvfs run /pvfs/nothing").ends_with(127).says("pvfs:");
     cluster.shell("pvfs run /nowhere/nothing").fails(1).in_one_sentence();
 }

@@ -1,9 +1,10 @@
-//! Locks of open files belong to whoever shares the descriptor: over dup, fork and exec.
+//! Locks of open files belong to whoever shares the descriptor: over dup, fork and exec; those of a process to it alone,
+//! whatever it executes.
 
 use std::process::Command;
 
-use super::{compiled, same};
-use crate::support::TestCluster;
+use super::{compiled, inside, same};
+use crate::support::{TestCluster, text};
 
 #[test]
 fn scripts_lock_through_a_descriptor_that_they_keep() {
@@ -75,5 +76,75 @@ int main(int argc, char **argv) {
 "#;
     if compiled(&cluster, "locker", source).is_some() {
         same(&cluster, "$S/locker 2>&1; echo ended with $?");
+    }
+}
+
+#[test]
+fn locks_of_a_process_are_its_own_over_exec() {
+    let cluster = TestCluster::start(2);
+    let source = r#"
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+#define SAY(x) do { errno = 0; long r_ = (long)(x); printf("%s = %ld %s\n", #x, r_, r_ == -1 ? strerror(errno) : ""); fflush(stdout); } while (0)
+static int own(int f, int what, int start, int length) {
+    struct flock l = {.l_type = what, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
+    return fcntl(f, F_SETLK, &l);
+}
+/* what another process is told about a file */
+static void others(const char *path) {
+    fflush(stdout);
+    if (!fork()) {
+        int f = open(path, O_RDWR); struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        fcntl(f, F_GETLK, &l); printf("%s: ", path);
+        if (l.l_type == F_UNLCK) puts("free"); else printf("%d %ld %ld %d\n", l.l_type == F_WRLCK, (long)l.l_start, (long)l.l_len, l.l_pid == getppid());
+        fflush(stdout); _exit(0);
+    }
+    wait(0);
+}
+static int handed_on(void) {
+    char name[60], to[60]; int count = 0;
+    for (int i = 0; i < 1 << 16; i++) { sprintf(name, "/proc/self/fd/%d", i); ssize_t n = readlink(name, to, 59); if (n > 0) { to[n] = 0; count += !!strstr(to, "pvfs-locks"); } }
+    return count;
+}
+int main(int argc, char **argv) {
+    char *child[] = {argv[0], "child", 0}; int s;
+    if (argc == 1) {
+        int f = open("f", O_RDWR | O_CREAT, 0666), g = open("g", O_RDWR | O_CREAT | O_CLOEXEC, 0666), h = open("h", O_RDWR | O_CREAT, 0666);
+        open("h", O_RDONLY | O_CLOEXEC); open("k", O_RDWR | O_CREAT, 0666);
+        own(f, F_WRLCK, 0, 10); own(f, F_RDLCK, 20, 5); own(g, F_WRLCK, 0, 1); own(h, F_WRLCK, 0, 1);
+        SAY(execl("nothing", "nothing", (char *)0)); others("f"); others("g"); SAY(handed_on());
+        if (!vfork()) { execv(argv[0], child); _exit(1); } wait(&s);
+        pid_t pid; posix_spawn(&pid, argv[0], 0, 0, child, environ); wait(&s);
+        if (!fork()) { execv(argv[0], child); _exit(1); } wait(&s); others("f");
+        dup2(f, 5); execl(argv[0], argv[0], "again", "1", (char *)0); return 1;
+    }
+    if (!strcmp(argv[1], "child")) { /* of one with locks: it has none of them, and ends nobody's */
+        int f = open("f", O_RDWR); SAY(own(f, F_RDLCK, 5, 1)); SAY(own(f, F_RDLCK, 20, 1)); return 0;
+    }
+    /* g had one descriptor only and h two, of which exec closed one */
+    int round = atoi(argv[2]); printf("round %d\n", round); others("g"); others("h");
+    if (round == 1) sleep(3); /* longer than the manager waits for one that is gone */
+    others("f"); SAY(handed_on()); SAY(own(5, F_UNLCK, 3, 2)); SAY(own(5, F_WRLCK, 30, 1)); others("f");
+    int g = open("g", O_RDWR); SAY(own(g, F_WRLCK, round, 1)); others("g");
+    if (round == 1) { if (!fork()) { execl(argv[0], argv[0], "child", (char *)0); } wait(&s); execl("/bin/sh", "sh", "-c", "exec $0 again 2", argv[0], (char *)0); }
+    SAY(write(5, "x", 1)); SAY(close(open("f", O_RDONLY))); others("f"); SAY(own(5, F_WRLCK, 0, 1)); others("f");
+    return 0;
+}
+"#;
+    if compiled(&cluster, "keeper", source).is_some() {
+        same(
+            &cluster,
+            "$S/keeper 2>&1; echo ended with $?; python3 -c 'import fcntl; f = open(\"f\", \"r+\"); fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB); print(\"free\")'",
+        );
+        let said = inside(&cluster, "held", "$S/keeper");
+        assert!(text(&said).contains("f: 1 0 3 1"), "{}", text(&said));
     }
 }

@@ -17,6 +17,7 @@ const HEAD: &str = r#"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,11 +31,13 @@ const HEAD: &str = r#"
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #define SAY(x) do { errno = 0; long r_ = (long)(x); printf("%s = %ld %s\n", #x, r_, r_ == -1 ? strerror(errno) : ""); fflush(stdout); } while (0)
 static char b[100000];
+__attribute__((unused)) static int by_name(const FTSENT **one, const FTSENT **other) { return strcmp((*one)->fts_name, (*other)->fts_name); }
 __attribute__((unused)) static void show(int fd) { long n = pread(fd, b, sizeof b - 1, 0); b[n < 0 ? 0 : n] = 0; printf("[%s]\n", b); fflush(stdout); }
 "#;
 
@@ -69,6 +72,21 @@ fn appends_of_parent_and_child_go_to_the_end() {
         wait(0); SAY(lseek(g, 0, SEEK_CUR)); SAY(write(g, "c", 1)); show(g); fcntl(g, F_SETFL, O_APPEND); write(g, "end", 3); show(g); SAY(lseek(g, 0, SEEK_CUR));
         struct iovec v[3] = {{"one", 3}, {"", 0}, {"two", 3}}; SAY(writev(g, v, 3)); show(g); char c[4], d[20]; struct iovec w[2] = {{c, 4}, {d, 20}};
         SAY(preadv(g, w, 2, 3)); printf("%.4s %.12s\n", c, d); SAY(lseek(g, 3, SEEK_SET)); SAY(readv(g, w, 2)); SAY(readv(g, w, 2)); SAY(writev(g, v, -1));
+    "#,
+    );
+}
+
+#[test]
+fn writes_with_flags_append_and_are_durable() {
+    runs_the_same(
+        r#"
+        int f = open("f", O_RDWR | O_CREAT, 0666), r = open("f", O_RDONLY); struct iovec v[2] = {{"one", 3}, {"two", 3}}, w = {b, 100}, x = {"x", 1};
+        SAY(write(f, "begin", 5)); SAY(pwritev2(f, v, 2, 0, RWF_APPEND)); show(f); SAY(lseek(f, 0, SEEK_CUR)); SAY(lseek(f, 1, SEEK_SET));
+        SAY(pwritev2(f, v, 1, -1, RWF_APPEND | RWF_DSYNC)); SAY(lseek(f, 0, SEEK_CUR)); show(f); SAY(pwritev2(f, &x, 1, 1, RWF_SYNC)); SAY(pwritev2(f, &x, 1, 0, RWF_HIPRI)); show(f);
+        SAY(lseek(f, 2, SEEK_SET)); SAY(pwritev2(f, &x, 1, -1, 0)); SAY(lseek(f, 0, SEEK_CUR)); SAY(pwritev2(f, &x, 1, -2, RWF_APPEND)); SAY(pwritev2(r, &x, 1, 0, RWF_APPEND)); SAY(pwritev2(f, &x, 1, 0, 1 << 30)); SAY(preadv2(f, &w, 1, 0, 1 << 30)); show(f);
+        SAY(preadv2(f, &w, 1, 3, RWF_HIPRI)); SAY(preadv2(f, &w, 1, -1, 0)); SAY(lseek(f, 0, SEEK_CUR)); SAY(syscall(SYS_pwritev2, f, &x, 1L, 0L, 0L, RWF_APPEND)); show(f);
+        for (int i = 0; i < 4; i++) if (!fork()) { int g = open("g", O_RDWR | O_CREAT, 0666); for (int j = 0; j < 50; j++) pwritev2(g, v, 2, 0, RWF_APPEND); _exit(0); }
+        for (int i = 0; i < 4; i++) wait(0); int g = open("g", O_RDONLY), whole = 0; SAY(lseek(g, 0, SEEK_END)); for (int i = 0; i < 200; i++) { pread(g, b, 6, i * 6); whole += !memcmp(b, "onetwo", 6); } SAY(whole);
     "#,
     );
 }
@@ -132,6 +150,49 @@ fn a_removed_working_directory_has_no_path() {
     runs_the_same(
         r#"
         SAY(mkdir("d", 0700)); SAY(chdir("d")); SAY(rmdir("../d")); SAY(getcwd(b, 1000) != 0); printf("%s\n", strerror(errno)); SAY(open("x", O_CREAT | O_WRONLY, 0600)); SAY(chdir("..") == 0 || 1); memset(b, 'x', 5000); b[5000] = 0; SAY(chdir(b)); SAY(open(b, O_RDONLY));
+    "#,
+    );
+}
+
+#[test]
+fn trees_are_walked() {
+    runs_the_same(
+        r#"
+        mkdir("t", 0777); mkdir("t/a", 0777); mkdir("t/a/b", 0777); mkdir("t/empty", 0777); mkdir("t/skip", 0777); close(open("t/a/b/f", O_CREAT | O_WRONLY, 0600)); close(open("t/skip/f", O_CREAT | O_WRONLY, 0600)); close(open("g", O_CREAT | O_WRONLY, 0600));
+        symlink("../t", "t/loop"); symlink("nowhere", "t/dangling"); symlink("../g", "t/link"); mkfifo("t/pipe", 0600); symlink("t", "top"); write(open("g", O_WRONLY), "1234", 4);
+        char whole[1000]; getcwd(whole, 900); strcat(whole, "/t/a"); char *trees[][4] = {{"t"}, {"t/", "g"}, {"top", "./t/a", "none"}, {whole}, {"."}};
+        int options[] = {FTS_PHYSICAL, FTS_LOGICAL, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_SEEDOT, FTS_LOGICAL | FTS_NOSTAT, FTS_PHYSICAL | FTS_NOSTAT};
+        for (int i = 0; i < 5; i++) for (int j = 0; j < 6; j++) {
+            FTS *walk = fts_open(trees[i], options[j], by_name); FTSENT *e; assert(walk); printf("walk %d %d\n", i, j);
+            while ((e = fts_read(walk))) {
+                printf("%d %s %s %d %d %d %ld %d\n", e->fts_info, e->fts_path, e->fts_name, e->fts_level, e->fts_namelen, e->fts_pathlen == strlen(e->fts_path), e->fts_number, e->fts_info == FTS_DC ? e->fts_cycle->fts_level : e->fts_info == FTS_NS ? e->fts_errno : e->fts_info == FTS_F && !(options[j] & FTS_NOSTAT) ? (int)e->fts_statp->st_size : 0);
+                struct stat st; if (e->fts_info != FTS_NS && lstat(e->fts_accpath, &st)) printf("not there: %s\n", strerror(errno));
+                if (e->fts_level > 0 && e->fts_parent->fts_info != FTS_D) printf("parent %d\n", e->fts_parent->fts_info);
+                if (!strcmp(e->fts_name, "skip")) fts_set(walk, e, FTS_SKIP);
+                if (!strcmp(e->fts_name, "link") && e->fts_info == FTS_SL) fts_set(walk, e, FTS_FOLLOW);
+                if (!strcmp(e->fts_name, "empty") && e->fts_info == FTS_D && !e->fts_number++) fts_set(walk, e, FTS_AGAIN);
+                if (!strcmp(e->fts_name, "a") && e->fts_info == FTS_D) for (FTSENT *c = fts_children(walk, j % 2 ? FTS_NAMEONLY : 0); c; c = c->fts_link) { printf("  child %s %d\n", c->fts_name, c->fts_info); c->fts_number = 7; if (j == 2) fts_set(walk, c, FTS_SKIP); }
+            }
+            SAY(fts_close(walk));
+        }
+        FTS *walk = fts_open(trees[0], FTS_PHYSICAL, 0); for (FTSENT *c = fts_children(walk, 0); c; c = c->fts_link) puts(c->fts_name); fts_read(walk); fts_read(walk); fts_children(walk, 0); SAY(fts_close(walk)); SAY(fts_open(trees[0], 1 << 20, 0) == 0); SAY(errno); getcwd(b, 1000); puts(b);
+        char *empty[] = {"t", "", 0}; SAY(fts_open(empty, FTS_PHYSICAL, 0) == 0);
+        walk = fts_open(trees[0], FTS_PHYSICAL, 0); for (FTSENT *e; (e = fts_read(walk));) if (e->fts_info == FTS_DP ? rmdir(e->fts_accpath) : e->fts_info != FTS_D ? unlink(e->fts_accpath) : 0) printf("%s stays: %s\n", e->fts_path, strerror(errno)); SAY(fts_close(walk)); SAY(access("t", F_OK));
+    "#,
+    );
+}
+
+#[test]
+fn whoever_is_in_a_directory_that_was_removed_goes_on() {
+    runs_the_same(
+        r#"
+        char *argv[] = {"sh", "-c", "echo started", 0}; extern char **environ; pid_t child; struct stat st; DIR *d;
+        mkdir("d", 0700); mkdir("d/e", 0700); close(open("d/e/f", O_CREAT | O_RDWR, 0600)); chdir("d/e"); int f = open("f", O_RDWR), here = open(".", O_RDONLY);
+        SAY(system("rm -r ../../d; echo $?")); SAY(getcwd(b, 1000) != 0); SAY(errno); SAY(get_current_dir_name() != 0); SAY(errno); SAY(realpath(".", b) != 0); SAY(errno);
+        SAY(open("f", O_RDONLY)); SAY(open("x", O_CREAT | O_WRONLY, 0600)); SAY(mkdir("x", 0700)); SAY(symlink("a", "x")); SAY(unlink("f")); SAY(rename("f", "x")); SAY(access("f", F_OK)); SAY(stat("f", &st)); SAY(fopen("f", "r") != 0); SAY(chdir("e"));
+        SAY(stat(".", &st)); SAY(st.st_nlink); SAY(fstat(here, &st)); SAY(st.st_nlink); d = opendir("."); SAY(d != 0); SAY(d && readdir(d)); SAY(openat(here, "f", O_RDONLY)); SAY(mkdirat(here, "x", 0700)); SAY(fchdir(here)); SAY(write(f, "still", 5)); show(f);
+        SAY(execl("f", "f", (char *)0)); SAY(system("echo fine; cat f; touch x; ls; echo $?")); SAY(posix_spawn(&child, "/bin/sh", 0, 0, argv, environ)); wait(0); if (!fork()) { SAY(open("f", O_RDONLY)); _exit(0); } wait(0);
+        SAY(chdir("/")); SAY(getcwd(b, 1000) != 0); SAY(strlen(b)); SAY(fchdir(here)); SAY(getcwd(b, 1000) != 0); SAY(errno); if (!fork()) execl("/bin/ls", "ls", "f", (char *)0); wait(0);
     "#,
     );
 }

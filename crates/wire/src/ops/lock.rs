@@ -118,3 +118,22 @@ record! {
         pub pid: u32,
     }
 }
+
+record! {
+    /// Makes the byte ranges of a process ([`LockFamily::Range`]) those of the program that it executed, which is another
+    /// client. Who knows the number that the process drew for itself is that process.
+    pub struct InheritLocks {
+        /// The client that the process was before.
+        pub from_client: u64,
+        /// The owner within that client, and within this one from now on.
+        pub owner: u64,
+    }
+}
+
+record! {
+    /// The answer.
+    pub struct LocksInherited {
+        /// Ranges that the owner holds now, which is none where the lease of the client before was over.
+        pub ranges: u64,
+    }
+}

@@ -279,6 +279,8 @@ records! {
     Lock { handle, family, owner, pid, kind, start, end, wait_ms }
     TestLock { handle, family, owner, kind, start, end }
     LockTest { conflict }
+    InheritLocks { from_client, owner }
+    LocksInherited { ranges }
     HeldLock { kind, start, end, pid }
     Recall { kind, object, name }
     Recalls { lease, acknowledged, wait_ms, ends }

@@ -5,6 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use libc::{AT_FDCWD, iovec, off_t, size_t, ssize_t};
+use pvfs_posix::Demands;
 use pvfs_posix::c::data::{allocate, from, gather_reads, gather_writes, positive};
 
 use crate::export;
@@ -33,7 +34,7 @@ export! {
     /// writev(2)
     fn pvfs_writev(fd: c_int, list: *const iovec, count: c_int) -> ssize_t {
         at_descriptor(fd, || libc::writev(fd, list, count), |process| {
-            gather_writes(process, fd, None, pieces(list, count)?)
+            gather_writes(process, fd, None, pieces(list, count)?, Demands::default())
         })
     }
     /// pread(2)
@@ -57,7 +58,7 @@ export! {
     /// pwritev(2)
     fn pvfs_pwritev(fd: c_int, list: *const iovec, count: c_int, offset: off_t) -> ssize_t {
         at_descriptor(fd, || libc::pwritev(fd, list, count, offset), |process| {
-            gather_writes(process, fd, Some(positive(offset)?), pieces(list, count)?)
+            gather_writes(process, fd, Some(positive(offset)?), pieces(list, count)?, Demands::default())
         })
     }
     /// lseek(2), in the partition where one is set.

@@ -170,6 +170,38 @@ fn a_lock_is_for_those_who_may_use_the_file() {
     assert_eq!(world.call(&root, 0, &empty), Err(Errno::EINVAL));
 }
 
+#[test]
+fn the_ranges_of_a_process_are_those_of_the_program_it_executes() {
+    let mut world = World::new();
+    let (before, after, other) = (world.client(5), world.client(6), world.client(7));
+    let of = |owner, kind, start| Lock { owner, ..lock(&world, kind, start, start + 10, 0) };
+    let (mine, others) = (of(77, LockKind::Write, 0), of(78, LockKind::Write, 0));
+    world.call(&before, 0, &mine).unwrap();
+    world.call(&before, 0, &of(77, LockKind::Read, 20)).unwrap();
+    world.call(&before, 0, &of(78, LockKind::Read, 40)).unwrap();
+    let flock = Lock { family: LockFamily::Flock, ..mine.clone() };
+    world.call(&before, 0, &flock).unwrap();
+    let inherit = |owner| InheritLocks { from_client: 5, owner };
+    let guessed = world.call(&other, 0, &inherit(76)).unwrap();
+    assert_eq!(guessed, LocksInherited { ranges: 0 }, "the number has to be known");
+    assert_eq!(world.call(&other, 0, &others), Err(Errno::EAGAIN));
+    // The second time changes nothing, and says the same.
+    for _ in 0..2 {
+        assert_eq!(world.call(&after, 0, &inherit(77)), Ok(LocksInherited { ranges: 2 }));
+    }
+    world.manager.departed(&before.peer, Departure::Closed);
+    world.pass_and_tick(40.0);
+    assert_eq!(world.figure("locks_held"), 2, "what was not inherited went with the client");
+    assert_eq!(world.call(&other, 0, &others), Err(Errno::EAGAIN));
+    assert!(world.call(&after, 0, &mine).is_ok());
+    world = world.restarted();
+    let (after, other) = (world.arrive(6, 601).0, world.arrive(7, 701).0);
+    assert_eq!(world.call(&other, 0, &others), Err(Errno::EAGAIN));
+    world.manager.departed(&after.peer, Departure::Closed);
+    world.pass_and_tick(40.0);
+    assert!(world.call(&other, 0, &others).is_ok());
+}
+
 /// A file that client 5 has open as number 40, client 6 as number 51 by taking part in that, and client 7 as number
 /// 60 by itself.
 fn shared_file(world: &World) -> (Handle, [Caller; 3]) {
