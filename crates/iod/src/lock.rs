@@ -4,9 +4,12 @@
 //! and not one of several pieces. So every request holds its object's lock while it touches the object
 //! (contract D3). Objects share a fixed set of locks by their number: a collision costs waiting, never
 //! correctness, and nothing is allocated or forgotten.
-//! A copy needs two: the one with the lower number first, so that no two copies wait for each other.
+//! A reactor must not wait, but a change that is under way in memory is over sooner than a worker has begun: it is given a
+//! moment. A copy needs two: the one with the lower number first, so that no two copies wait for each other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use parking_lot::{ArcRwLockReadGuard, RawRwLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use pvfs_wire::{Errno, Handle};
@@ -15,13 +18,20 @@ use crate::disk::Waiting;
 
 /// The locks of all objects.
 pub struct ObjectLocks {
-    locks: Box<[Arc<RwLock<()>>]>,
+    locks: Box<[ObjectLock]>,
+}
+
+#[derive(Default)]
+struct ObjectLock {
+    lock: Arc<RwLock<()>>,
+    /// A moment was waited for who has it now, in vain.
+    is_kept_long: AtomicBool,
 }
 
 impl ObjectLocks {
     /// Unlocked.
     pub fn new() -> Self {
-        Self { locks: (0..LOCKS).map(|_| Arc::default()).collect() }
+        Self { locks: (0..LOCKS).map(|_| ObjectLock::default()).collect() }
     }
 
     /// Keeps changes of the object out. EAGAIN when it is being changed and the caller cannot wait.
@@ -30,19 +40,19 @@ impl ObjectLocks {
         handle: Handle,
         waiting: Waiting,
     ) -> Result<RwLockReadGuard<'_, ()>, Errno> {
-        let lock = self.lock_of(handle);
+        let it @ ObjectLock { lock, .. } = self.lock_of(handle);
         match waiting {
             Waiting::Allowed => Ok(lock.read()),
-            Waiting::Never => lock.try_read().ok_or(Errno::EAGAIN),
+            Waiting::Never => it.soon(lock.try_read(), || lock.try_read_for(MOMENT)),
         }
     }
 
     /// The same, to be kept as long as a reply is on its way.
     pub fn share_on(&self, handle: Handle, waiting: Waiting) -> Result<SharedLock, Errno> {
-        let lock = self.lock_of(handle);
+        let it @ ObjectLock { lock, .. } = self.lock_of(handle);
         match waiting {
             Waiting::Allowed => Ok(lock.read_arc()),
-            Waiting::Never => lock.try_read_arc().ok_or(Errno::EAGAIN),
+            Waiting::Never => it.soon(lock.try_read_arc(), || lock.try_read_arc_for(MOMENT)),
         }
     }
 
@@ -52,18 +62,18 @@ impl ObjectLocks {
         handle: Handle,
         waiting: Waiting,
     ) -> Result<RwLockWriteGuard<'_, ()>, Errno> {
-        let lock = self.lock_of(handle);
+        let it @ ObjectLock { lock, .. } = self.lock_of(handle);
         match waiting {
             Waiting::Allowed => Ok(lock.write()),
-            Waiting::Never => lock.try_write().ok_or(Errno::EAGAIN),
+            Waiting::Never => it.soon(lock.try_write(), || lock.try_write_for(MOMENT)),
         }
     }
 
     /// Keeps changes of `source` out, and everyone out of `target`; the two may be the same. Waits.
     pub fn exclude_and_share(&self, target: Handle, source: Handle) -> Both<'_> {
         let (writes, reads) = (index(target), index(source));
-        let write = || self.locks[writes].write();
-        let read = || self.locks[reads].read();
+        let write = || self.locks[writes].lock.write();
+        let read = || self.locks[reads].lock.read();
         if writes == reads {
             return Both { _write: write(), _read: None };
         }
@@ -75,8 +85,33 @@ impl ObjectLocks {
         Both { _write: write(), _read: Some(first) }
     }
 
-    fn lock_of(&self, handle: Handle) -> &Arc<RwLock<()>> {
+    fn lock_of(&self, handle: Handle) -> &ObjectLock {
         &self.locks[index(handle)]
+    }
+}
+
+impl ObjectLock {
+    /// What was got at once, or in a moment from who changes the object. Not from who reads: that may be a reply of this very
+    /// thread on its way. Nor once more from who does not come to an end, for a moment of each request that waits for a
+    /// slow disk would be long.
+    fn soon<G>(
+        &self,
+        at_once: Option<G>,
+        in_a_moment: impl FnOnce() -> Option<G>,
+    ) -> Result<G, Errno> {
+        let is_kept_long = self.is_kept_long.load(Ordering::Relaxed);
+        if let Some(got) = at_once {
+            if is_kept_long {
+                self.is_kept_long.store(false, Ordering::Relaxed);
+            }
+            return Ok(got);
+        }
+        if is_kept_long || !self.lock.is_locked_exclusive() {
+            return Err(Errno::EAGAIN);
+        }
+        let got = in_a_moment();
+        self.is_kept_long.store(got.is_none(), Ordering::Relaxed);
+        got.ok_or(Errno::EAGAIN)
     }
 }
 
@@ -99,6 +134,9 @@ pub fn spread(handle: Handle) -> u64 {
     name.wrapping_mul(GOLDEN_RATIO)
 }
 
+/// About what a change of an object takes in memory, and less than to hand the request to a worker.
+const MOMENT: Duration = Duration::from_micros(100);
+
 /// Far more than threads that could contend.
 const LOCKS: usize = 1024;
 const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -106,6 +144,7 @@ const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn consecutive_objects_rarely_share_a_lock() {
@@ -145,5 +184,57 @@ mod tests {
         drop((first, second));
         let _alone = locks.exclude(handle, Waiting::Never).unwrap();
         assert_eq!(locks.share(handle, Waiting::Never).err(), Some(Errno::EAGAIN));
+    }
+
+    #[test]
+    fn a_change_that_is_over_in_a_moment_is_waited_for() {
+        let locks = ObjectLocks::new();
+        let handle = Handle::root(1, 1);
+        let was_waited_for = (0..20).any(|_| {
+            let (held, is_held) = std::sync::mpsc::channel();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let _alone = locks.exclude(handle, Waiting::Allowed);
+                    held.send(()).unwrap();
+                    std::thread::sleep(MOMENT / 10);
+                });
+                is_held.recv().unwrap();
+                let was_locked = locks.lock_of(handle).lock.is_locked();
+                locks.exclude(handle, Waiting::Never).is_ok() && was_locked
+            })
+        });
+        assert!(was_waited_for, "in none of twenty attempts");
+    }
+
+    #[test]
+    fn one_that_takes_longer_is_waited_for_once() {
+        let locks = ObjectLocks::new();
+        let handle = Handle::root(1, 1);
+        for _ in 0..2 {
+            let alone = locks.exclude(handle, Waiting::Allowed);
+            let start = Instant::now();
+            assert!(locks.exclude(handle, Waiting::Never).is_err());
+            assert!(start.elapsed() >= MOMENT);
+            let quickest =
+                (0..20).map(|_| elapsed(|| locks.share(handle, Waiting::Never).is_err()));
+            assert!(quickest.min() < Some(MOMENT));
+            drop(alone);
+            assert!(locks.share_on(handle, Waiting::Never).is_ok());
+        }
+    }
+
+    #[test]
+    fn readers_are_not_waited_for() {
+        let locks = ObjectLocks::new();
+        let handle = Handle::root(1, 1);
+        let _read = locks.share_on(handle, Waiting::Never).unwrap();
+        let quickest = (0..20).map(|_| elapsed(|| locks.exclude(handle, Waiting::Never).is_err()));
+        assert!(quickest.min() < Some(MOMENT));
+    }
+
+    fn elapsed(is_so: impl FnOnce() -> bool) -> Duration {
+        let start = Instant::now();
+        assert!(is_so());
+        start.elapsed()
     }
 }

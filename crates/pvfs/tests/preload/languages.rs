@@ -177,6 +177,7 @@ static int visit(const char *path, const struct stat *s, int kind, struct FTW *w
 static int stop(const char *path, const struct stat *s, int kind, struct FTW *w) { (void)s; (void)kind; (void)w; (void)path; return ++stopping == 3 ? 42 : 0; }
 static int skip(const char *path, const struct stat *s, int kind, struct FTW *w) { (void)s; snprintf(lines[count++], 300, "%s %d", path, kind); return w->level == 1 && kind == FTW_D ? FTW_SKIP_SUBTREE : FTW_CONTINUE; }
 static int plain(const char *path, const struct stat *s, int kind) { (void)s; snprintf(lines[count++], 300, "%s %d", path, kind); return 0; }
+static int contrary(const struct dirent **a, const struct dirent **b) { static unsigned n = 1; (void)a; (void)b; n = n * 1103515245 + 12345; return (int)(n >> 16) % 3 - 1; }
 static int not_dots(const struct dirent *e) { return e->d_name[0] != '.'; }
 static void expand(const char *pattern, int flags) { glob_t g = {.gl_offs = 2}; printf("%s: %d", pattern, glob(pattern, flags, 0, &g)); for (size_t i = 0; i < g.gl_pathc; i++) printf(" %s", g.gl_pathv[i + (flags & GLOB_DOOFFS ? 2 : 0)]); puts(""); globfree(&g); }
 int main(void) {
@@ -192,6 +193,8 @@ int main(void) {
 
     mkdir("t", 0755); mkdir("t/a", 0755); mkdir("t/b", 0755); mkdir("t/a/c", 0755); symlink("..", "t/a/up"); symlink("nowhere", "t/lost"); symlink("x1", "t/link"); close(open("t/x1", O_CREAT | O_WRONLY, 0644)); truncate("t/x1", 7); close(open("t/a/x2", O_CREAT | O_WRONLY, 0644)); close(open("t/a/c/.x3", O_CREAT | O_WRONLY, 0644));
     struct dirent **list; int n = scandir("t", &list, not_dots, alphasort); printf("%d:", n); for (int i = 0; i < n; i++) { printf(" %s", list[i]->d_name); free(list[i]); } puts(""); free(list); SAY(scandir("none", &list, 0, 0)); SAY(scandir("t/x1", &list, 0, 0)); n = scandirat(AT_FDCWD, "t/a", &list, 0, versionsort); SAY(n); SAY(strcmp(list[n - 1]->d_name, "x2"));
+    mkdir("many", 0755); for (int i = 0; i < 300; i++) { snprintf(at, sizeof at, "many/%d", i); close(open(at, O_CREAT | O_WRONLY, 0644)); }
+    for (int i = 0; i < 20; i++) SAY(scandir("many", &list, 0, contrary));
     snprintf(at, sizeof at, "%s/t", here);
     SAY(nftw("t", visit, 5, FTW_PHYS)); tell("physical"); SAY(nftw("t//", visit, 5, 0)); tell("through links"); SAY(nftw(at, visit, 1, FTW_PHYS | FTW_DEPTH | FTW_CHDIR)); tell("from below"); SAY(nftw("t/a", visit, 1, FTW_PHYS | FTW_CHDIR)); tell("changing directories"); SAY(nftw("t", stop, 5, FTW_PHYS)); SAY(nftw("t", skip, 5, FTW_PHYS | FTW_ACTIONRETVAL)); tell("skipping"); SAY(ftw("t", plain, 5)); tell("ftw"); SAY(nftw("none", visit, 5, 0)); SAY(nftw("", visit, 5, 0)); SAY(nftw("t/x1", visit, 5, 0)); tell("a file"); puts(getcwd(bytes, sizeof bytes));
     expand("t/*", 0); expand("t/*/x*", GLOB_DOOFFS); expand("t/{a,b}*", GLOB_BRACE | GLOB_MARK); expand("t/none*", 0); expand("t/none*", GLOB_NOCHECK); snprintf(at, sizeof at, "%s/t/[ax]*", here); expand(at, 0);
