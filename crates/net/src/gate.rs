@@ -470,4 +470,4 @@ const SERVED_WITHOUT_SESSION: [u16; 2] = [Ping::CODE, Control::CODE];
 const SERVED_WHEN_DOWN: [u16; 3] = [Ping::CODE, Control::CODE, Status::CODE];
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

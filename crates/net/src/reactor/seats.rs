@@ -199,7 +199,8 @@ fn place_of(id: ConnectionId) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{Doorman, Gate, Limits, Now, Origin, Rules, Security};
+    use crate::gate::tests::doorman;
+    use crate::gate::{Doorman, Gate, Limits, Now, Origin};
     use crate::runtime::Instant;
     use std::collections::VecDeque;
     use std::io::{self, IoSlice, IoSliceMut};
@@ -227,19 +228,6 @@ mod tests {
         Connection::new(Silent, gate, id, false, now)
     }
 
-    fn doorman() -> Arc<Doorman> {
-        Arc::new(Doorman::new(Rules {
-            name: "io0".into(),
-            boot: 1,
-            fsid: 7,
-            security: Security::None,
-            networks: Vec::new(),
-            root_squash: true,
-            limits: Limits::default(),
-            secret: [3; 32],
-        }))
-    }
-
     /// What boards say to each other of connections; `Close` stands for any letter to a connection.
     enum Letter {
         Take(Box<Connection<Silent>>),
@@ -259,7 +247,7 @@ mod tests {
     impl Boards {
         fn new() -> Self {
             Self {
-                doorman: doorman(),
+                doorman: doorman(Limits::default()),
                 boards: (0..BOARDS).map(Seats::new).collect(),
                 boxes: (0..BOARDS).map(|_| VecDeque::new()).collect(),
                 closed: Vec::new(),
