@@ -18,15 +18,18 @@ pub fn moves(busy: &[Vec<LaneKey>], own: usize) -> Vec<(LaneKey, usize)> {
     dealt.filter(|(lane, to)| *to != own && busy[own].contains(lane)).collect()
 }
 
-/// Half of what it has more than the one that has the fewest.
+/// Half of what it has more than the one that has the fewest, or as many of them as others need not wait for.
 fn surplus(busy: &[Vec<LaneKey>], own: usize) -> Vec<(LaneKey, usize)> {
     let idlest = (0..busy.len()).min_by_key(|index| busy[*index].len()).unwrap_or(own);
     let count = (busy[own].len() - busy[idlest].len()) / 2;
-    busy[own].iter().take(count).map(|lane| (*lane, idlest)).collect()
+    busy[own].iter().take(count.min(AT_ONCE_MAX)).map(|lane| (*lane, idlest)).collect()
 }
 
 /// Connections of each thread that are few.
 const FEW: usize = 4;
+
+/// Connections that go in one turn: each is looked for among all that a thread has.
+const AT_ONCE_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
