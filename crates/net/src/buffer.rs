@@ -1,16 +1,13 @@
 //! Memory for file data: pooled, because fresh pages are slow.
 //!
 //! A buffer goes back to the pool it came from when it is dropped, and the next one asked for is the last
-//! one that came back on the same processor, so that it is still in its cache: what another one has written has to be
-//! fetched from there, which takes longer than to fill memory that nobody has. Pooled buffers begin at a page: where the
+//! one that came back, so that it is still in the processor's cache. Pooled buffers begin at a page: where the
 //! target of a copy is 1 to 16 bytes ahead of its source, modulo a page, the kernel's copy loop takes two to eight
 //! times as long, and that is just where an allocator puts large memory relative to a page of a file.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-
-use rustix::thread::sched_getcpu;
 
 /// A stack of idle buffers, shared by all threads of a daemon.
 #[derive(Clone)]
@@ -22,15 +19,9 @@ pub struct Pool {
 /// Idle buffers of one size.
 #[derive(Default)]
 struct Shelf {
-    idle: Vec<Idle>,
+    idle: Vec<Box<[u8]>>,
     /// The fewest that were idle since the last trim: so many nobody needed.
     least_idle: usize,
-}
-
-struct Idle {
-    memory: Box<[u8]>,
-    /// Whose cache it is in.
-    processor: usize,
 }
 
 /// Bytes on loan from a pool. Behaves as a slice of the length asked for.
@@ -79,7 +70,7 @@ impl Pool {
         self.lent_bytes.fetch_sub(SIZES[shelf], Ordering::Relaxed);
         let mut found = self.lock(shelf);
         if (found.idle.len() + 1) * SIZES[shelf] <= IDLE_BYTES_MAX {
-            found.idle.push(Idle { memory, processor: sched_getcpu() });
+            found.idle.push(memory);
         }
     }
 
@@ -99,16 +90,12 @@ impl Pool {
 
 impl Shelf {
     fn take(&mut self) -> Option<Box<[u8]>> {
-        let last = self.idle.len().checked_sub(1)?;
-        let processor = sched_getcpu();
-        let looked_at = last.saturating_sub(LOOKED_AT_MAX)..=last;
-        let near = looked_at.rev().find(|at| self.idle[*at].processor == processor);
-        let idle = self.idle.remove(near.unwrap_or(last));
+        let memory = self.idle.pop();
         self.least_idle = self.least_idle.min(self.idle.len());
-        Some(idle.memory)
+        memory
     }
 
-    fn split_off_unneeded(&mut self) -> Vec<Idle> {
+    fn split_off_unneeded(&mut self) -> Vec<Box<[u8]>> {
         // The bottom of the stack is what was idle all the time.
         let unneeded = self.idle.drain(..self.least_idle.min(self.idle.len())).collect();
         self.least_idle = self.idle.len();
@@ -154,9 +141,6 @@ const PAGE_BYTES: usize = 4096;
 
 /// The sizes kept: a page, a strip, a stripe's share, the largest message and a head before each.
 const SIZES: [usize; 5] = [8 << 10, 72 << 10, 264 << 10, 1032 << 10, 4104 << 10];
-
-/// How far down the stack a buffer of the same processor is looked for.
-const LOOKED_AT_MAX: usize = 16;
 
 /// Idle memory kept per size, for at most two trims after it was last needed.
 const IDLE_BYTES_MAX: usize = 64 << 20;
