@@ -28,6 +28,11 @@ pub fn attributes(attr: &Attr, name: &str) -> Value {
     })
 }
 
+/// Seconds that something took or takes, such as `3:02:11`.
+pub fn duration(seconds: u64) -> String {
+    format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
+}
+
 /// Where a file's data lie, for a program. `names` are the iods of the cluster, in order.
 pub fn placement(placement: &Placement, names: &[String]) -> Value {
     let ids: Vec<u32> = placement.iods.iter().map(|IodId(id)| id).collect();

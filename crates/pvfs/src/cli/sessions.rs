@@ -107,7 +107,7 @@ const SESSIONS_HEAD: &str = "session          user         address         here 
 /// The client's figures stand beside its first session.
 fn client_lines(client: &ClientReport, now_s: u64) -> Vec<String> {
     let here = match (client.here_s, client.freed_in_s) {
-        (Some(here_s), _) => clock(here_s),
+        (Some(here_s), _) => show::duration(here_s),
         (None, left_s) => format!("gone {}s", left_s.unwrap_or(0)),
     };
     let opens = match client.opens {
@@ -121,7 +121,7 @@ fn client_lines(client: &ClientReport, now_s: u64) -> Vec<String> {
     let of_session = |session: Option<&SessionReport>, is_first: bool| {
         let id = session.map_or("-".into(), |session| hex(session.id));
         let user = session.map_or("-".into(), |session| show::user(session.uid));
-        let ends = session.map_or("-".into(), |s| clock(s.expiry.saturating_sub(now_s)));
+        let ends = session.map_or("-".into(), |s| show::duration(s.expiry.saturating_sub(now_s)));
         let address = if client.address.is_empty() { "-" } else { &client.address };
         let head = format!("{id:<16} {user:<12} {address:<15} {here:<12} {ends:<9}");
         match is_first {
@@ -249,11 +249,6 @@ impl<'a> Use<'a> {
 /// As an order to deny takes it.
 fn hex(session: u64) -> String {
     format!("{session:016x}")
-}
-
-/// `3:02:11`
-fn clock(seconds: u64) -> String {
-    format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }
 
 /// What a client says of itself is believed by nobody, and does nothing to a terminal.

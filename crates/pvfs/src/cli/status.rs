@@ -15,6 +15,7 @@ use crate::connected::Connected;
 use crate::local::LocalCluster;
 use crate::mounted;
 use crate::order::word;
+use crate::show;
 use crate::show::human_bytes;
 
 /// Show the state of the file system and of every daemon
@@ -186,9 +187,7 @@ impl Picture {
             );
         }
         for row in &self.servers {
-            let uptime = row
-                .uptime_s
-                .map_or("-".into(), |s| format!("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60));
+            let uptime = row.uptime_s.map_or("-".into(), show::duration);
             text += &format!("\n{:<10} {:<8} {:<9} up {uptime}", row.name, row.role, row.state);
             text += &row.space().unwrap_or_default();
             if !row.reason.is_empty() {
