@@ -63,6 +63,14 @@ pub fn detach(directory: &Path, lazy: bool) -> io::Result<()> {
     }
 }
 
+/// Gives a mount other flags.
+pub fn alter(directory: &Path, options: &MountOptions) -> io::Result<()> {
+    let mut flags = mount_flags(options);
+    // Saying nothing of access times would leave what was said before.
+    flags.set(MountFlags::RELATIME, !options.flags.noatime);
+    Ok(rustix::mount::mount_remount(directory, flags, "")?)
+}
+
 fn attach_by_kernel(
     directory: &Path,
     kind: &str,

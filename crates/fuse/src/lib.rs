@@ -45,4 +45,4 @@ pub mod table;
 mod workers;
 
 pub use options::{MountOptions, OptionError};
-pub use session::{MountError, Session, mount, unmount};
+pub use session::{MountError, Session, mount, options_at, remount, unmount};

@@ -218,8 +218,11 @@ fn threads_error(option: &str) -> OptionError {
 
 /// Whether only mount(8), systemd or readers of /etc/fstab look at it.
 fn is_for_others(name: &str) -> bool {
-    name.starts_with("x-") || FOR_OTHERS.contains(&name)
+    name.starts_with("x-") || FOR_OTHERS.contains(&name) || SHOWN.contains(&name)
 }
+
+/// What the kernel shows of a mount, and mount(8) says again when it is to be remounted.
+const SHOWN: [&str; 3] = ["user_id", "group_id", "default_permissions"];
 
 const FOR_OTHERS: [&str; 15] = [
     "defaults",

@@ -11,7 +11,7 @@ use pvfs_client::credentials::Issuer;
 use pvfs_client::{User, block_on};
 use pvfs_net::blocking::Blocking;
 
-use crate::device::{Access, attach, detach};
+use crate::device::{Access, alter, attach, detach};
 use crate::filesystem::KernelFilesystem;
 use crate::heartbeat;
 use crate::mounted::Mounted;
@@ -114,11 +114,10 @@ pub(crate) fn serve(
 ) -> Result<Session, MountError> {
     let is_root = rustix::process::geteuid().is_root();
     let for_all = options.allow_other.unwrap_or(is_root);
-    let refused =
-        |error| MountError::Kernel { action: "mount", directory: directory.clone(), error };
+    let refused = refused("mount", &directory);
     let access = Access { for_all, kernel_checks };
-    let device = attach(&directory, kind, options, access).map_err(refused)?;
-    connect(&device).map_err(refused)?;
+    let device = attach(&directory, kind, options, access).map_err(&refused)?;
+    connect(&device).map_err(&refused)?;
     let queue = Queue::open(device, filesystem).map_err(|error| {
         let _ = detach(&directory, true);
         refused(error)
@@ -132,14 +131,42 @@ pub(crate) fn serve(
 
 /// Takes the mount off a directory, also one whose daemon is dead. Files in use stay usable until closed.
 pub fn unmount(directory: &Path, lazy: bool) -> Result<(), MountError> {
-    let failed =
-        |error| MountError::Kernel { action: "unmount", directory: directory.into(), error };
-    let entry = table::mounted_at(directory).map_err(failed)?;
+    let entry = ours_at("unmount", directory)?;
+    detach(&entry.directory, lazy).map_err(refused("unmount", directory))
+}
+
+/// How a directory is mounted, as far as the kernel knows.
+pub fn options_at(directory: &Path) -> Result<MountOptions, MountError> {
+    let entry = ours_at("remount", directory)?;
+    let mut options = MountOptions::default();
+    // What is forbidden is shown, and what is allowed is not.
+    (options.flags.suid, options.flags.dev) = (true, true);
+    for option in entry.options.split(',') {
+        // What is unknown here is none of those that can be changed.
+        let _ = options.set(option);
+    }
+    Ok(options)
+}
+
+/// Changes what the kernel itself goes by: whether a mount is read-only, and its [`KernelFlags`](crate::options::KernelFlags).
+/// All else stays as it is.
+pub fn remount(directory: &Path, options: &MountOptions) -> Result<(), MountError> {
+    let entry = ours_at("remount", directory)?;
+    alter(&entry.directory, options).map_err(refused("remount", directory))
+}
+
+/// Our mount on top of a directory, to which something is to be done.
+fn ours_at(action: &'static str, directory: &Path) -> Result<table::Entry, MountError> {
+    let entry = table::mounted_at(directory).map_err(refused(action, directory))?;
     let entry = entry.ok_or_else(|| MountError::NotMounted(directory.into()))?;
     if !entry.is_pvfs() {
         return Err(MountError::NotOurs { directory: entry.directory, kind: entry.kind });
     }
-    detach(&entry.directory, lazy).map_err(failed)
+    Ok(entry)
+}
+
+fn refused(action: &'static str, directory: &Path) -> impl Fn(io::Error) -> MountError {
+    move |error| MountError::Kernel { action, directory: directory.into(), error }
 }
 
 impl Session {

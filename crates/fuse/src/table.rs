@@ -17,6 +17,8 @@ pub struct Entry {
     pub kind: String,
     /// What is mounted.
     pub source: OsString,
+    /// How, as in /etc/fstab: for the whole file system and then for this place.
+    pub options: String,
 }
 
 /// All mounts, in the order they were made.
@@ -50,11 +52,13 @@ fn parsed(line: &[u8]) -> Option<Entry> {
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let dash = fields.iter().position(|field| *field == b"-")?;
     let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
+    let (whole, here) = (text(fields.get(dash + 3)?), text(fields.get(5)?));
     Some(Entry {
         directory: PathBuf::from(unescaped(fields.get(4)?)),
         device: text(fields.get(2)?),
         kind: text(fields.get(dash + 1)?),
         source: unescaped(fields.get(dash + 2)?),
+        options: format!("{whole},{here}"),
     })
 }
 
@@ -104,6 +108,7 @@ mod tests {
         assert_eq!(entry.directory, PathBuf::from("/mnt/a b"));
         assert_eq!((entry.device.as_str(), entry.kind.as_str()), ("0:98", KIND));
         assert_eq!(entry.source, "scratch");
+        assert_eq!(entry.options, "rw,user_id=0,rw,noatime");
         assert!(entry.is_pvfs());
     }
 

@@ -6,6 +6,7 @@
 //! mkmgrconf ...                     pvfs genconfig ...                           (PVFS 1)
 //! mgr, iod                          pvfs mgr, pvfs iod                           (PVFS 1)
 //! mount.pvfs SOURCE DIR -o opts     pvfs mount --source SOURCE DIR -o opts       (mount(8))
+//! mount.fuse.pvfs                   the same, of a mount that is there           (mount(8))
 //! ```
 
 use std::ffi::{OsStr, OsString};
@@ -23,7 +24,7 @@ pub(crate) fn translate(mut arguments: Vec<OsString>) -> Vec<OsString> {
         "mkmgrconf" => &["genconfig"],
         "mgr" => &["mgr"],
         "iod" => &["iod"],
-        "mount.pvfs" => return mount(arguments.split_off(1)),
+        "mount.pvfs" | "mount.fuse.pvfs" => return mount(arguments.split_off(1)),
         _ => &[],
     };
     let command = ["pvfs"].iter().chain(words).map(OsString::from);
@@ -110,6 +111,7 @@ mod tests {
                 "pvfs mount --sloppy --fake --verbose -o rw --source fs /mnt",
             ),
             ("mount.pvfs fs /mnt -n -t pvfs.x", "pvfs mount --source fs /mnt"),
+            ("mount.fuse.pvfs fs /mnt -o rw,remount", "pvfs mount -o rw,remount --source fs /mnt"),
             ("mount.pvfs --help", "pvfs mount --help"),
         ] {
             assert_eq!(translated(old), new);

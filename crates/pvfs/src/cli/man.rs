@@ -130,11 +130,12 @@ fn pages() -> Vec<Page> {
     pages
 }
 
-const OLD_NAMES: [(&str, &str); 4] = [
+const OLD_NAMES: [(&str, &str); 5] = [
     ("u2p.1", "pvfs-cp"),
     ("pvstat.1", "pvfs-stat"),
     ("mkmgrconf.1", "pvfs-genconfig"),
     ("mount.pvfs.8", "pvfs-mount"),
+    ("mount.fuse.pvfs.8", "pvfs-mount"),
 ];
 
 fn collect(command: &Command, pages: &mut Vec<Page>) {

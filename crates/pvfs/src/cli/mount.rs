@@ -1,10 +1,10 @@
-//! `pvfs mount`: the file system in the directory tree of this machine; as `mount.pvfs` as well.
+//! `pvfs mount`: the file system in the directory tree of this machine; as `mount.pvfs` and `mount.fuse.pvfs` as well.
 
 use crate::cli::context::Context;
 use crate::cli::exit::{Exit, Failure};
 use crate::mounting::{Plan, detach_from_terminal, run_in_background, serve};
 use pvfs_config::Cluster;
-use pvfs_fuse::{MountOptions, OptionError};
+use pvfs_fuse::{MountError, MountOptions, OptionError};
 use std::path::PathBuf;
 
 /// Mount the file system
@@ -18,7 +18,8 @@ use std::path::PathBuf;
 /// until they are changed elsewhere, which is seen at once; the default), cache=none (every question
 /// goes to the manager) or cache=timeout=SECONDS (changes are seen that late); direct=auto, on or
 /// off (bypass the page cache); threads=COUNT; nosuid, nodev, noexec, noatime, sync, dirsync and their opposites;
-/// fsname=NAME; debug. Those that only mount(8) or systemd look at (defaults, _netdev, noauto,
+/// fsname=NAME; debug. With remount, a mount is made read-only or writable, or is given others of the options between
+/// nosuid and dirsync; it stays what it is otherwise, and files stay open. Those that only mount(8) or systemd look at (defaults, _netdev, noauto,
 /// nofail, user, x-...) are taken and ignored.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -55,14 +56,20 @@ Examples:
     pvfs mount /scratch
   Read-only, of another cluster:
     pvfs mount --config /etc/pvfs/other.toml -o ro,noexec /other
+  For reading only from now on:
+    pvfs mount -o remount,ro /scratch
   As mount(8) does it:
     mount.pvfs /etc/pvfs/cluster.toml /scratch -o rw,hard";
 
 impl Args {
     /// What the options say together, the cluster file apart.
     pub fn mount_options(&self) -> Result<MountOptions, Failure> {
-        let mut all = MountOptions::default();
-        let texts = self.options.iter().filter(|text| !text.is_empty());
+        self.options_over(MountOptions::default())
+    }
+
+    /// The like, and what they do not say from elsewhere.
+    fn options_over(&self, mut all: MountOptions) -> Result<MountOptions, Failure> {
+        let texts = self.options.iter().filter(|text| !text.is_empty() && *text != REMOUNT);
         for text in texts.filter(|text| !text.starts_with(CONFIG)) {
             match all.set(text) {
                 Err(OptionError::Unknown(_)) if self.sloppy => {}
@@ -72,6 +79,11 @@ impl Args {
             }
         }
         Ok(all)
+    }
+
+    /// Whether it is mounted already, and is to be changed.
+    pub fn is_remount(&self) -> bool {
+        self.options.iter().any(|text| text == REMOUNT)
     }
 
     /// The cluster file that the options or the source name.
@@ -88,9 +100,13 @@ impl Args {
 }
 
 const CONFIG: &str = "config=";
+const REMOUNT: &str = "remount";
 
 /// Runs the command.
 pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
+    if args.is_remount() {
+        return change(args);
+    }
     let cluster = context.cluster_of(args.config().as_deref())?;
     let plan = plan(args, cluster)?;
     if args.fake {
@@ -104,6 +120,20 @@ pub fn run(args: &Args, context: &Context) -> Result<(), Failure> {
             detach_from_terminal(args.log.as_deref())
         }
     })
+}
+
+/// Changes a mount. Who names its source too, as mount(8) does, has said all options, and others what differs.
+fn change(args: &Args) -> Result<(), Failure> {
+    let failed = |error: MountError| Failure::new(Exit::Failed, error.to_string());
+    let present = match args.source {
+        Some(_) => MountOptions::default(),
+        None => pvfs_fuse::options_at(&args.directory).map_err(failed)?,
+    };
+    let options = args.options_over(present)?;
+    if args.fake {
+        return Ok(());
+    }
+    pvfs_fuse::remount(&args.directory, &options).map_err(failed)
 }
 
 /// What is to be mounted, checked as far as that is possible without doing it.

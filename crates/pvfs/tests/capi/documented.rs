@@ -100,6 +100,7 @@ fn an_installation_is_whole() {
         "bin/pvfs",
         "bin/u2p",
         "sbin/mount.pvfs",
+        "sbin/mount.fuse.pvfs",
         "include/pvfs.h",
         "lib/libpvfs.so.0",
         "lib/libpvfs.a",

@@ -80,6 +80,27 @@ fn what_cannot_be_mounted_is_said_in_a_sentence() {
 }
 
 #[test]
+fn a_mount_is_made_read_only_and_writable_again_while_files_are_open() {
+    let Some(cluster) = mounted() else { return };
+    let held = std::fs::File::open(cluster.root().join("mnt/f")).unwrap();
+    let flags = || cluster.shell("grep \" $MNT \" /proc/mounts").succeeds().stdout;
+    cluster.shell("pvfs mount -o remount,ro,noexec $MNT").succeeds();
+    cluster.shell("echo x > $MNT/f").ends_with(1).says("Read-only");
+    cluster.shell("cp /bin/true t; mkdir $MNT/d").ends_with(1).says("Read-only");
+    assert!(flags().contains(" ro,nosuid,nodev,noexec,relatime,"), "{}", flags());
+    // Where the source is said too, as by mount(8), all there is has been said.
+    cluster.shell("mount.fuse.pvfs $PVFS_CONFIG $MNT -o rw,remount,noatime,user_id=0").succeeds();
+    assert!(flags().contains(" rw,nosuid,nodev,noatime,"), "{}", flags());
+    cluster.shell("cp t $MNT/t && $MNT/t && echo more >> $MNT/f").succeeds();
+    cluster.shell("pvfs mount -o remount,suid,atime $MNT").succeeds();
+    assert!(flags().contains(" rw,nodev,relatime,"), "{}", flags());
+    assert_eq!(std::io::read_to_string(&held).unwrap(), "hello\nmore\n");
+    cluster.shell("pvfs mount -o remount,fast $MNT").fails(2).in_one_sentence().says("\"fast\"");
+    cluster.shell("pvfs mount -o remount,ro $ROOT").fails(1).in_one_sentence().says("not mounted");
+    cluster.shell("pvfs mount -o remount,ro /proc").fails(1).in_one_sentence().says("type proc");
+}
+
+#[test]
 fn stopping_everything_takes_the_mount_away() {
     if !can_mount() {
         return;

@@ -158,7 +158,7 @@ impl Outcome {
 /// The names under which the executable is installed.
 fn link_names(bin: &Path) {
     std::fs::create_dir_all(bin).unwrap();
-    for name in ["pvfs", "u2p", "pvstat", "mkmgrconf", "mount.pvfs"] {
+    for name in ["pvfs", "u2p", "pvstat", "mkmgrconf", "mount.pvfs", "mount.fuse.pvfs"] {
         // There already, if this is not the first line.
         let _ = symlink(PVFS, bin.join(name));
     }
