@@ -10,7 +10,7 @@ use crate::numbers::{KEPT, OURS};
 use crate::{At, Process, Reach, Stop};
 use libc::AT_FDCWD;
 use pvfs_wire::Errno;
-use rustix::fs::{Access, AtFlags, CWD, accessat, readlinkat};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 
 use super::answer::{Answer, errno, fail, set_errno};
 use super::memory::text;
@@ -237,24 +237,24 @@ fn linked_in(directory: c_int, path: &[u8]) -> Option<Vec<u8>> {
     found.ok().flatten()
 }
 
-/// Whether the kernel knows the directory in which the path ends, and nothing is there: then no link leads elsewhere.
-/// Two questions for what may be many: programs look for much that is not there.
+/// Whether the kernel meets no link on the way to what is not there: then none leads elsewhere. One question for what may be
+/// many, since programs look for much that is not there. Where it cannot be asked (before Linux 5.6, in some sandboxes), the
+/// many are.
 fn is_plainly_absent(directory: c_int, path: &[u8]) -> bool {
-    let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
-        Some(0) => (&b"/"[..], &path[1..]),
-        Some(slash) => (&path[..slash], &path[slash + 1..]),
-        None => (&b"."[..], path),
-    };
-    // From a directory above it the prefix itself is such a name.
-    let of_prefix =
-        prefix().and_then(|prefix| prefix.as_bytes().rsplit(|byte| *byte == b'/').next());
-    if matches!(name, b"" | b"." | b"..") || of_prefix == Some(name) {
+    // From above it the prefix is such a name. A path from the root would have been seen to lead in.
+    let of_prefix = prefix().and_then(|prefix| prefix.as_bytes().rsplit(is_slash).next());
+    if !path.starts_with(b"/") && path.split(is_slash).any(|name| of_prefix == Some(name)) {
         return false;
     }
     let at = if directory == AT_FDCWD { CWD } else { crate::shared::borrow(directory) };
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Not through the C library: its errno is the program's.
-    readlinkat(at, path, Vec::new()) == Err(rustix::io::Errno::NOENT)
-        && accessat(at, parent, Access::EXISTS, AtFlags::empty()).is_ok()
+    let found = openat2(at, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    matches!(found, Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR))
+}
+
+fn is_slash(byte: &u8) -> bool {
+    *byte == b'/'
 }
 
 /// How /dev and /proc begin.
