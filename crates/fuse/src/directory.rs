@@ -108,7 +108,7 @@ impl OpenDirectory {
     fn complete(&self, mounted: &Mounted, thread: u32, entries: &mut [Entry]) -> Result<()> {
         for entry in &mut *entries {
             let Some(attr) = &mut entry.attr else { continue };
-            if entry.placement.as_ref().is_some_and(|placement| mounted.silence.covers(placement)) {
+            if entry.placement.as_ref().is_some_and(|placement| mounted.covers_silent(placement)) {
                 entry.placement = None;
                 *attr = mounted.nodes.with_known_size(*attr).unwrap_or(*attr);
             }

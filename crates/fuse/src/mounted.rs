@@ -11,7 +11,7 @@ use pvfs_client::credentials::Issuer;
 use pvfs_client::{Error, Filesystem, Result, User, block_on};
 use pvfs_net::blocking::Blocking;
 use pvfs_net::buffer::Pool;
-use pvfs_net::call::CallError;
+use pvfs_net::call::{CallError, Server};
 use pvfs_net::runtime::{Runtime, before};
 use pvfs_wire::Errno;
 use pvfs_wire::attr::{Attr, FileKind, Placement, SizeState};
@@ -132,12 +132,15 @@ impl Mounted {
         }
     }
 
-    /// The root's attributes. While no manager runs nothing changes, and who looks at the mount itself, as df does, is
+    /// The root's attributes. While no manager answers nothing changes, and who looks at the mount itself, as df does, is
     /// shown what they last were.
     pub fn stat_root(&self, requester: Requester) -> Result<Attr> {
         const NO_PANIC: &str = "no code panics while it holds the attributes";
         let root = self.nodes.handle(ROOT_OBJECT)?;
         let last = *self.root.lock().expect(NO_PANIC);
+        if let Some(last) = last.filter(|_| self.is_silent(self.filesystem.manager())) {
+            return Ok(last);
+        }
         let told = self.act(requester, |user| async move {
             match last {
                 Some(_) => user.attributes_now(root).await,
@@ -150,8 +153,13 @@ impl Mounted {
                 *self.root.lock().expect(NO_PANIC) = Some(seen);
                 Ok(seen)
             }
-            Err(error @ Error::Call(CallError::Unreachable { .. })) => last.ok_or(error),
-            Err(error) => Err(error),
+            Err(error) => match last.zip(silent_server(&error)) {
+                Some((last, manager)) => {
+                    self.begin_silence(&error, manager);
+                    Ok(last)
+                }
+                None => Err(error),
+            },
         }
     }
 
@@ -177,7 +185,7 @@ impl Mounted {
             Some(attr) => Ok(Shown::LastKnown(attr)),
             None => Ok(Shown::Unknown(attr)),
         };
-        if self.silence.covers(&placement) {
+        if self.covers_silent(&placement) {
             return last_known();
         }
         let placement = Some(&placement);
@@ -192,15 +200,31 @@ impl Mounted {
     /// not waited for again soon; one that refuses connections costs no time.
     pub fn note_silence(&self, error: &Error) -> bool {
         let Some(server) = silent_server(error) else { return false };
-        let iods = self.filesystem.iods();
-        let Some(iod) = iods.iter().position(|iod| iod.name() == server) else { return false };
+        let is_iod = self.filesystem.iods().iter().any(|iod| iod.name() == server);
+        if is_iod {
+            self.begin_silence(error, server);
+        }
+        is_iod
+    }
+
+    fn begin_silence(&self, error: &Error, server: &str) {
         if matches!(error, Error::Call(CallError::Timeout { .. })) {
-            tracing::warn!("{error}; sizes are the last ones known until it does");
+            tracing::warn!("{error}; what it last said is shown until it does");
             if let Ok(user) = self.identities.user(Requester::of_process()) {
-                self.silence.note(iod as u32, user);
+                self.silence.note(server, user);
             }
         }
-        true
+    }
+
+    /// Whether asking for a file's size would only be waiting.
+    pub fn covers_silent(&self, placement: &Placement) -> bool {
+        let iods = self.filesystem.iods();
+        self.silence.covers(placement.iods.iter().map(|iod| iods[iod.0 as usize].name()))
+    }
+
+    /// Whether asking a daemon would only be waiting.
+    pub fn is_silent(&self, server: &Server<Blocking>) -> bool {
+        self.silence.covers([server.name()].into_iter())
     }
 
     fn stat_known(&self, requester: Requester, target: &Target) -> Result<Known> {

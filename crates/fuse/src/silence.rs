@@ -1,5 +1,5 @@
-//! Iods that do not answer: not asked for sizes until they answer a ping, so that `ls` waits once and not
-//! per file, and sizes are exact again the moment an iod is back.
+//! Daemons that do not answer: not asked for sizes and space until they answer a ping, so that `ls` and `df` wait once and
+//! not per file, and what they show is exact again the moment a daemon is back.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -8,56 +8,59 @@ use std::thread;
 use pvfs_client::{User, block_on};
 use pvfs_net::blocking::Blocking;
 use pvfs_net::call::CallError;
-use pvfs_wire::attr::Placement;
 use pvfs_wire::ops::Ping;
 
-/// The iods that let a question for sizes time out, and have not answered since.
+/// The names of daemons that let a question time out, and have not answered since.
 #[derive(Default)]
-pub struct Silence(Mutex<HashSet<u32>>);
+pub struct Silence(Mutex<HashSet<String>>);
 
 impl Silence {
-    /// An iod did not answer in time: it is pinged on this user's behalf until it does.
-    pub fn note(self: &Arc<Self>, iod: u32, user: User<Blocking>) {
-        if !self.begin(iod) {
+    /// A daemon did not answer in time: it is pinged on this user's behalf until it does.
+    pub fn note(self: &Arc<Self>, server: &str, user: User<Blocking>) {
+        if !self.begin(server) {
             return;
         }
         let silence = Arc::downgrade(self);
+        let name = server.to_owned();
         let pinging = move || {
-            ping_until_answered(&silence, &user, iod);
+            ping_until_answered(&silence, &user, &name);
             if let Some(silence) = silence.upgrade() {
-                silence.end(iod);
+                silence.end(&name);
             }
         };
         if thread::Builder::new().name("pvfs-ping".into()).spawn(pinging).is_err() {
-            self.end(iod);
+            self.end(server);
         }
     }
 
-    /// Whether asking for this file's size would only be waiting.
-    pub fn covers(&self, placement: &Placement) -> bool {
+    /// Whether asking all of these daemons would only be waiting.
+    pub fn covers<'a>(&self, mut servers: impl Iterator<Item = &'a str>) -> bool {
         let silent = self.lock();
-        !silent.is_empty() && placement.iods.iter().any(|iod| silent.contains(&iod.0))
+        !silent.is_empty() && servers.any(|server| silent.contains(server))
     }
 
     /// Whether this is news.
-    fn begin(&self, iod: u32) -> bool {
-        self.lock().insert(iod)
+    fn begin(&self, server: &str) -> bool {
+        self.lock().insert(server.to_owned())
     }
 
-    fn end(&self, iod: u32) {
-        self.lock().remove(&iod);
+    fn end(&self, server: &str) {
+        self.lock().remove(server);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashSet<u32>> {
+    fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
         self.0.lock().expect("no code panics while it holds the set")
     }
 }
 
 /// A ping that is never answered ends at its deadline, and is followed by the next for as long as the mount
-/// lives. An iod that refuses connections is no longer silent: asking it costs no time.
-fn ping_until_answered(silence: &Weak<Silence>, user: &User<Blocking>, iod: u32) {
+/// lives. A daemon that refuses connections is no longer silent: asking it costs no time.
+fn ping_until_answered(silence: &Weak<Silence>, user: &User<Blocking>, name: &str) {
+    let filesystem = user.filesystem();
+    let manager = [filesystem.manager()];
+    let mut servers = filesystem.iods().iter().chain(manager);
+    let Some(server) = servers.find(|server| server.name() == name) else { return };
     while silence.strong_count() > 0 {
-        let server = &user.filesystem().iods()[iod as usize];
         let Err(CallError::Timeout { .. }) = block_on(user.inquire(server, &Ping {})) else {
             return;
         };
@@ -67,23 +70,17 @@ fn ping_until_answered(silence: &Weak<Silence>, user: &User<Blocking>, iod: u32)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pvfs_layout::{Dist, IodId, IodList};
-
-    fn placement(iods: &[u32]) -> Placement {
-        let dist = Dist::simple_stripe(64 << 10, iods.len() as u32).unwrap();
-        let iods = IodList::new(iods.iter().copied().map(IodId)).unwrap();
-        Placement { dist, iods }
-    }
 
     #[test]
-    fn only_files_of_the_silent_iod_are_left_alone() {
+    fn only_who_needs_a_silent_daemon_does_without() {
         let silence = Silence::default();
-        assert!(!silence.covers(&placement(&[1, 2])));
-        assert!(silence.begin(2));
-        assert!(!silence.begin(2), "one ping is enough");
-        assert!(silence.covers(&placement(&[1, 2])));
-        assert!(!silence.covers(&placement(&[0, 1, 3])));
-        silence.end(2);
-        assert!(!silence.covers(&placement(&[1, 2])));
+        let covers = |servers: &[&str]| silence.covers(servers.iter().copied());
+        assert!(!covers(&["io1", "io2"]));
+        assert!(silence.begin("io2"));
+        assert!(!silence.begin("io2"), "one ping is enough");
+        assert!(covers(&["io1", "io2"]));
+        assert!(!covers(&["io0", "io1", "mgr0"]));
+        silence.end("io2");
+        assert!(!covers(&["io1", "io2"]));
     }
 }

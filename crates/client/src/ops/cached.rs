@@ -73,13 +73,13 @@ impl<R: Runtime> User<R> {
         self.attributes_within(handle, self.filesystem.metadata_patience()).await
     }
 
-    /// The like for who does without when no manager runs, and does not wait for one to be started.
+    /// The like for who does without when no manager answers within the time for status, and does not wait for one to be
+    /// started.
     pub async fn attributes_now(
         &self,
         handle: Handle,
     ) -> Result<(Attr, Option<Placement>, Instant)> {
-        let patience = Patience { insist: false, ..self.filesystem.metadata_patience() };
-        self.attributes_within(handle, patience).await
+        self.attributes_within(handle, self.filesystem.status_patience()).await
     }
 
     async fn attributes_within(

@@ -50,9 +50,17 @@ impl Space {
 impl<R: Runtime> User<R> {
     /// statfs: answered within the time for status, by whoever can be reached.
     pub async fn statfs(&self) -> Space {
-        let iods = all(self.filesystem.iods().iter().map(|iod| self.inquire(iod, &StatStore {})));
+        self.statfs_without(|_| false).await
+    }
+
+    /// The like for who knows that some do not answer: these are not asked.
+    pub async fn statfs_without(&self, is_silent: impl Fn(&Server<R>) -> bool) -> Space {
+        let is_silent = &is_silent;
+        let iods = self.filesystem.iods().iter();
+        let iods = all(iods.map(|iod| self.inquire_unless(is_silent, iod, &StatStore {})));
         let mut both = std::pin::pin!(iods);
-        let mut names = std::pin::pin!(self.inquire(self.filesystem.manager(), &Statfs {}));
+        let manager = self.filesystem.manager();
+        let mut names = std::pin::pin!(self.inquire_unless(is_silent, manager, &Statfs {}));
         let (names, iods) = pair(names.as_mut(), both.as_mut()).await;
         let mut unanswered = Vec::new();
         let mut note = |server: &Server<R>, error: CallError| {
@@ -65,6 +73,19 @@ impl<R: Runtime> User<R> {
             .map(|(server, stat)| stat.map_err(|error| note(server, error)).ok())
             .collect();
         Space { names, iods, unanswered }
+    }
+
+    async fn inquire_unless<O: Operation>(
+        &self,
+        is_silent: impl Fn(&Server<R>) -> bool,
+        server: &Server<R>,
+        request: &O,
+    ) -> std::result::Result<O::Reply, CallError> {
+        if is_silent(server) {
+            let reason = "it has not answered lately".into();
+            return Err(CallError::Unreachable { server: server.name().into(), reason });
+        }
+        self.inquire(server, request).await
     }
 
     /// Asks one daemon, within the time for status.

@@ -77,10 +77,12 @@ impl Mounted {
         Ok(self.completed(requester, changed)?.attr())
     }
 
-    /// statfs(2), as far as the daemons answer.
+    /// statfs(2), as far as the daemons answer, those left out that did not lately.
     pub fn statfs(&self, requester: Requester) -> Result<(StoreStat, FilesystemStat)> {
         let user = self.identities.user(requester)?;
-        let space = wait(requester.pid, async { Ok(user.statfs().await) })?;
+        let space = wait(requester.pid, async {
+            Ok(user.statfs_without(|server| self.is_silent(server)).await)
+        })?;
         if space.names.is_none() && space.iods.iter().all(Option::is_none) {
             return Err(Errno::EIO.into());
         }

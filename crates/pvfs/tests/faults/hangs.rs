@@ -160,3 +160,22 @@ fn df_of_a_mount_does_not_wait_for_a_manager_that_does_not_run() {
     cluster.up();
     cluster.shell("touch $MNT/f && ls $MNT").succeeds().prints("f");
 }
+
+#[test]
+fn df_of_a_mount_waits_once_for_a_manager_that_is_hung() {
+    if !can_mount() {
+        return;
+    }
+    let cluster = TestCluster::start(2);
+    cluster.mount("mnt");
+    cluster.shell("df $MNT && ls -ld $MNT").succeeds();
+    cluster.hang("mgr0");
+    // By then nothing that is cached holds any more.
+    std::thread::sleep(Duration::from_secs(6));
+    cluster.shell("df $MNT").succeeds().within(PROMPT);
+    cluster.shell("df $MNT && stat $MNT").succeeds().within(Duration::from_secs(1));
+    cluster.wake("mgr0");
+    eventually("the manager is asked again", Duration::from_secs(10), || {
+        cluster.shell("chmod 700 $MNT && test $(stat -c %a $MNT) = 700").is_success()
+    });
+}
