@@ -8,6 +8,7 @@ use std::ptr::{NonNull, null_mut};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::fs::{fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::process::{Resource, getrlimit};
 
 /// Mapped until dropped.
 #[derive(Debug)]
@@ -18,8 +19,12 @@ pub struct Mapping {
 
 impl Mapping {
     /// A new file of so many bytes, all zero, and what it looks like to us, who may write it. It neither grows nor
-    /// shrinks; `seals` say what else nobody can do who is given the file.
+    /// shrinks; `seals` say what else nobody can do who is given the file. An error where the process may not make files
+    /// of that length (RLIMIT_FSIZE), for which the kernel would send a signal.
     pub fn create(name: &str, bytes: usize, seals: SealFlags) -> io::Result<(OwnedFd, Self)> {
+        if getrlimit(Resource::Fsize).current.is_some_and(|most| most < bytes as u64) {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         let file = memfd_create(name, MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC)?;
         ftruncate(&file, bytes as u64)?;
         let memory = Self::new(&file, bytes, ProtFlags::READ | ProtFlags::WRITE)?;

@@ -11,6 +11,7 @@ use rustix::fs::OFlags;
 
 use crate::description::{Description, Own};
 use crate::errno::{Reach, Stop};
+use crate::limit;
 use crate::process::Process;
 
 /// Where a new position counts from.
@@ -78,11 +79,14 @@ impl Process {
     ) -> Reach<usize> {
         let description = self.writable(fd)?;
         if let Some(offset) = offset {
+            let buffer = self.within_limit(&description, offset, buffer, demands)?;
             self.write_file(&description, offset, buffer, demands)?;
             return Ok(buffer.len());
         }
         let hold = description.shared.hold()?;
-        let end = self.write_file(&description, description.shared.position(), buffer, demands)?;
+        let position = description.shared.position();
+        let buffer = self.within_limit(&description, position, buffer, demands)?;
+        let end = self.write_file(&description, position, buffer, demands)?;
         description.shared.set_position(end);
         drop(hold);
         Ok(buffer.len())
@@ -141,6 +145,9 @@ impl Process {
             Stop::Errno(Errno::EBADF) => Stop::Errno(Errno::EINVAL),
             stop => stop,
         })?;
+        if limit::is_set() {
+            limit::check_growth(size, self.size(&description)?)?;
+        }
         self.with_own(&description, false, |own| {
             block_on(own.user.truncate_file(&own.file, size)).map(drop)
         })
@@ -148,6 +155,9 @@ impl Process {
 
     /// truncate(2)
     pub fn truncate(&self, at: crate::At, path: &[u8], size: u64) -> Reach<()> {
+        if limit::is_set() {
+            limit::check_growth(size, self.stat(at, path, true)?.size)?;
+        }
         self.reach(at, path, true, |user, spot| {
             block_on(user.truncate(spot.target(), true, size)).map(drop)
         })
@@ -162,6 +172,9 @@ impl Process {
         grow: bool,
     ) -> Reach<()> {
         let description = self.writable(fd)?;
+        if grow && limit::is_set() {
+            limit::check_growth(offset.saturating_add(bytes), self.size(&description)?)?;
+        }
         self.with_own(&description, false, |own| {
             block_on(own.user.allocate(&own.file, how, offset, bytes, grow))
         })
@@ -193,6 +206,7 @@ impl Process {
         let _second = if moves(second) && !is_one { Some(second.shared.hold()?) } else { None };
         let from_offset = from.1.unwrap_or_else(|| source.shared.position());
         let to_offset = to.1.unwrap_or_else(|| target.shared.position());
+        let bytes = if limit::is_set() { limit::within(to_offset, bytes)? } else { bytes };
         let read = self.own(&source, false)?;
         let copied = self.with_own(&target, false, |write| {
             let ends = ((&*read.file, from_offset), (&*write.file, to_offset));
@@ -253,6 +267,22 @@ impl Process {
             }
             read => Ok(read?),
         }
+    }
+
+    /// As much of what is to be written as the process's limit allows.
+    fn within_limit<'b>(
+        &self,
+        description: &Description,
+        offset: u64,
+        buffer: &'b [u8],
+        demands: Demands,
+    ) -> Reach<&'b [u8]> {
+        if !limit::is_set() {
+            return Ok(buffer);
+        }
+        let append = demands.append || description.flags().contains(OFlags::APPEND);
+        let start = if append { self.size(description)? } else { offset };
+        Ok(&buffer[..limit::within(start, buffer.len() as u64)? as usize])
     }
 
     /// Writes all, at the end if that is demanded or the file is open for appending; returns where the write ended.

@@ -36,6 +36,7 @@ mod group;
 mod handover;
 mod inherit;
 mod layout;
+pub mod limit;
 mod lite;
 mod locks;
 pub mod mounts;

@@ -29,6 +29,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex;
 
 use crate::errno::Stop;
+use crate::limit;
 
 /// The shared page of an open file.
 pub struct Shared {
@@ -59,6 +60,7 @@ pub fn create(name: &str, record: &[u8], close_on_exec: bool) -> Result<(OwnedFd
     flags.set(MemfdFlags::CLOEXEC, close_on_exec);
     let fd = rustix::fs::memfd_create(name, flags)?;
     let size = (RECORD_AT + record.len() as u64).next_multiple_of(PAGE_BYTES as u64);
+    limit::check_own(size)?;
     rustix::fs::ftruncate(&fd, size)?;
     let mut at = 0;
     while at < record.len() {

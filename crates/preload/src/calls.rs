@@ -10,6 +10,7 @@ mod fcntl;
 // Nothing calls `dlopen` elsewhere.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod libraries;
+pub mod limits;
 mod mapping;
 mod names;
 mod open;

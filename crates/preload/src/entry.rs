@@ -45,6 +45,7 @@ unsafe extern "C" fn begin(_count: c_int, _arguments: Texts, environment: Texts)
             process.note_umask(umask.bits());
             Ok(())
         });
+        crate::calls::limits::note();
         crate::calls::stdio::follow_descriptors();
     });
 }

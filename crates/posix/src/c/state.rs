@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::{Description, Prefix, Process, Reach, Settings, Stop};
+use crate::{Description, Prefix, Process, Reach, Settings, Stop, limit};
 use pvfs_wire::Errno;
 
 /// Relative paths begin in the file system.
@@ -48,6 +48,11 @@ pub fn with<T>(operation: impl FnOnce(&'static Process) -> Reach<T>) -> Reach<T>
     }
     let outcome = catch_unwind(AssertUnwindSafe(|| operation(process())));
     INSIDE_CALL.set(false);
+    if limit::is_set() && limit::take_exceeded() {
+        // Only now, since its handler may do whatever it likes.
+        // SAFETY: to be sent a signal has no demands.
+        unsafe { libc::raise(libc::SIGXFSZ) };
+    }
     outcome.unwrap_or_else(|_| Err(Errno::EIO.into()))
 }
 

@@ -304,14 +304,24 @@ unsafe extern "C" fn read_stream(cookie: *mut c_void, to: *mut c_char, size: siz
     unsafe { super::data::read(number(cookie), to.cast(), size) }
 }
 
-/// A cookie's write tells of failure by 0.
+/// A cookie's write tells of failure by 0. The C library takes less than all for a failure too, where it would go on with a
+/// descriptor of the kernel's: so it is gone on with here, which tells why.
 unsafe extern "C" fn write_stream(
     cookie: *mut c_void,
     from: *const c_char,
     size: size_t,
 ) -> ssize_t {
-    // SAFETY: the C library passes the cookie and its buffer.
-    unsafe { super::data::write(number(cookie), from.cast(), size) }.max(0)
+    let mut done = 0;
+    while done < size {
+        // SAFETY: the C library's promise: so many bytes can be read; fewer are left.
+        let more =
+            unsafe { super::data::write(number(cookie), from.add(done).cast(), size - done) };
+        if more <= 0 {
+            break;
+        }
+        done += more as size_t;
+    }
+    done as ssize_t
 }
 
 unsafe extern "C" fn seek_stream(

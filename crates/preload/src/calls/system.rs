@@ -13,6 +13,7 @@ use super::descriptors::{close, close_range, dup, dup2, dup3};
 use super::directories::getdents64;
 use super::execute::{_exit, execve, execveat};
 use super::fcntl::{fcntl, flock, ioctl};
+use super::limits::{prlimit64, setrlimit};
 use super::mapping::mmap_by_number;
 use super::names::*;
 use super::open::{creat, open, openat};
@@ -115,6 +116,7 @@ numbered! {
     // What follows the offset is its upper half where words have 32 bits.
     SYS_preadv => preadv(a as _, b as _, c as _, d as _),
     SYS_preadv2 => preadv2(a as _, b as _, c as _, d as _, f as _),
+    SYS_prlimit64 => prlimit64(a as _, b as _, c as _, d as _),
     SYS_pwrite64 => pwrite(a as _, b as _, c, d as _),
     SYS_pwritev => pwritev(a as _, b as _, c as _, d as _),
     SYS_pwritev2 => pwritev2(a as _, b as _, c as _, d as _, f as _),
@@ -131,6 +133,7 @@ numbered! {
     SYS_renameat2 => renameat2(a as _, b as _, c as _, d as _, e as _),
     SYS_rmdir => rmdir(a as _),
     SYS_sendfile => sendfile(a as _, b as _, c as _, d),
+    SYS_setrlimit => setrlimit(a as _, b as _),
     SYS_setxattr => setxattr(a as _, b as _, c as _, d, e as _),
     SYS_splice => splice(a as _, b as _, c as _, d as _, e, f as _),
     SYS_stat => stat(a as _, b as _),

@@ -27,6 +27,7 @@ const HEAD: &str = r#"
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -37,6 +38,8 @@ const HEAD: &str = r#"
 #include <unistd.h>
 #define SAY(x) do { errno = 0; long r_ = (long)(x); printf("%s = %ld %s\n", #x, r_, r_ == -1 ? strerror(errno) : ""); fflush(stdout); } while (0)
 static char b[100000];
+__attribute__((unused)) static int signals;
+__attribute__((unused)) static void caught(int number) { (void)number; signals++; }
 __attribute__((unused)) static int by_name(const FTSENT **one, const FTSENT **other) { return strcmp((*one)->fts_name, (*other)->fts_name); }
 __attribute__((unused)) static void show(int fd) { long n = pread(fd, b, sizeof b - 1, 0); b[n < 0 ? 0 : n] = 0; printf("[%s]\n", b); fflush(stdout); }
 "#;
@@ -150,6 +153,22 @@ fn a_removed_working_directory_has_no_path() {
     runs_the_same(
         r#"
         SAY(mkdir("d", 0700)); SAY(chdir("d")); SAY(rmdir("../d")); SAY(getcwd(b, 1000) != 0); printf("%s\n", strerror(errno)); SAY(open("x", O_CREAT | O_WRONLY, 0600)); SAY(chdir("..") == 0 || 1); memset(b, 'x', 5000); b[5000] = 0; SAY(chdir(b)); SAY(open(b, O_RDONLY));
+    "#,
+    );
+}
+
+#[test]
+fn files_grow_no_further_than_their_limit() {
+    runs_the_same(
+        r#"
+        int f = open("f", O_RDWR | O_CREAT, 0666), g = open("g", O_RDWR | O_CREAT, 0666), a = open("f", O_WRONLY | O_APPEND); struct rlimit l, old; struct iovec v = {b, 5}; off_t at = 0, to = 9995;
+        SAY(pwrite(g, b, 30000, 0)); getrlimit(RLIMIT_FSIZE, &old); l = old; l.rlim_cur = 10000; SAY(setrlimit(RLIMIT_FSIZE, &l)); signal(SIGXFSZ, caught);
+        SAY(write(f, b, 9000)); SAY(write(f, b, 2000)); SAY(lseek(f, 0, SEEK_CUR)); SAY(write(f, b, 1)); SAY(signals); SAY(write(f, b, 0)); SAY(pwrite(f, b, 20, 9990)); SAY(pwrite(f, b, 1, 50000)); SAY(write(a, b, 1)); SAY(pwritev2(f, &v, 1, 0, RWF_APPEND)); SAY(signals);
+        SAY(ftruncate(f, 10001)); SAY(truncate("f", 20000)); SAY(signals); SAY(ftruncate(f, 9990)); SAY(write(a, b, 100)); SAY(lseek(f, 0, SEEK_END)); SAY(posix_fallocate(f, 0, 20000)); SAY(fallocate(f, 0, 5000, 5001)); SAY(fallocate(f, 0, 0, 10000)); SAY(signals);
+        SAY(copy_file_range(g, &at, f, &to, 100, 0)); SAY(copy_file_range(g, &at, f, &to, 100, 0)); SAY(signals); SAY(ftruncate(g, 20000)); SAY(pwrite(g, b, 5, 15000)); SAY(pread(g, b, 50000, 0));
+        FILE *s = fopen("s", "w"); for (int i = 0; i < 30000; i++) fputc('x', s); SAY(fclose(s)); signal(SIGXFSZ, SIG_DFL);
+        SAY(WTERMSIG(system("echo fits > small; exec head -c 50000 /dev/zero > large"))); struct stat st; SAY(stat("large", &st)); SAY(st.st_size); if (!fork()) { write(a, b, 100); write(a, b, 1); _exit(0); } int w; wait(&w); SAY(WTERMSIG(w));
+        SAY(setrlimit(RLIMIT_FSIZE, &old)); SAY(write(f, b, 50000)); l.rlim_cur = 10; SAY(syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, &l, 0L)); signal(SIGXFSZ, SIG_IGN); SAY(pwrite(f, b, 20, 5)); SAY(pwrite(f, b, 20, 10));
     "#,
     );
 }
