@@ -224,7 +224,7 @@ impl Mounted {
 
     /// Whether asking a daemon would only be waiting.
     pub fn is_silent(&self, server: &Server<Blocking>) -> bool {
-        self.silence.covers([server.name()].into_iter())
+        self.silence.covers(std::iter::once(server.name()))
     }
 
     fn stat_known(&self, requester: Requester, target: &Target) -> Result<Known> {
