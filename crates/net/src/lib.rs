@@ -24,7 +24,7 @@ pub mod lane;
 mod line;
 pub mod listener;
 pub mod loan;
-mod mapping;
+pub mod mapping;
 pub mod marked;
 pub mod memory;
 pub mod orders;

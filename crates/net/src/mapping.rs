@@ -7,6 +7,7 @@ use std::ptr::{NonNull, null_mut};
 
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::fs::{fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::process::{Resource, getrlimit};
 
@@ -17,16 +18,23 @@ pub struct Mapping {
     bytes: usize,
 }
 
+/// A new file in memory, of so many bytes. ENOMEM where the process may not make files of that length (RLIMIT_FSIZE): the
+/// kernel would send it a signal.
+pub fn memory_file(name: &str, bytes: u64, flags: MemfdFlags) -> Result<OwnedFd, Errno> {
+    if getrlimit(Resource::Fsize).current.is_some_and(|most| most < bytes) {
+        return Err(Errno::NOMEM);
+    }
+    let file = memfd_create(name, flags)?;
+    ftruncate(&file, bytes)?;
+    Ok(file)
+}
+
 impl Mapping {
     /// A new file of so many bytes, all zero, and what it looks like to us, who may write it. It neither grows nor
-    /// shrinks; `seals` say what else nobody can do who is given the file. An error where the process may not make files
-    /// of that length (RLIMIT_FSIZE), for which the kernel would send a signal.
+    /// shrinks; `seals` say what else nobody can do who is given the file.
     pub fn create(name: &str, bytes: usize, seals: SealFlags) -> io::Result<(OwnedFd, Self)> {
-        if getrlimit(Resource::Fsize).current.is_some_and(|most| most < bytes as u64) {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        let file = memfd_create(name, MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC)?;
-        ftruncate(&file, bytes as u64)?;
+        let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
+        let file = memory_file(name, bytes as u64, flags)?;
         let memory = Self::new(&file, bytes, ProtFlags::READ | ProtFlags::WRITE)?;
         fcntl_add_seals(&file, SEALS | SealFlags::SEAL | seals)?;
         Ok((file, memory))

@@ -44,11 +44,6 @@ pub(crate) fn check_growth(size: u64, before: u64) -> Result<(), Errno> {
     if is_beyond { Err(exceeded()) } else { Ok(()) }
 }
 
-/// ENOMEM for memory of ours of that size, for which the kernel would send the signal.
-pub(crate) fn check_own(size: u64) -> Result<(), Errno> {
-    if size > END.load(Ordering::Relaxed) { Err(Errno::ENOMEM) } else { Ok(()) }
-}
-
 fn exceeded() -> Errno {
     EXCEEDED.set(true);
     Errno::EFBIG

@@ -22,6 +22,7 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use pvfs_net::blocking::Blocking;
+use pvfs_net::mapping::memory_file;
 use pvfs_net::runtime::Runtime;
 use pvfs_wire::Errno;
 use rustix::fs::{MemfdFlags, SealFlags, SeekFrom};
@@ -29,7 +30,6 @@ use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex;
 
 use crate::errno::Stop;
-use crate::limit;
 
 /// The shared page of an open file.
 pub struct Shared {
@@ -58,10 +58,8 @@ struct Page {
 pub fn create(name: &str, record: &[u8], close_on_exec: bool) -> Result<(OwnedFd, Shared), Stop> {
     let mut flags = MemfdFlags::ALLOW_SEALING;
     flags.set(MemfdFlags::CLOEXEC, close_on_exec);
-    let fd = rustix::fs::memfd_create(name, flags)?;
     let size = (RECORD_AT + record.len() as u64).next_multiple_of(PAGE_BYTES as u64);
-    limit::check_own(size)?;
-    rustix::fs::ftruncate(&fd, size)?;
+    let fd = memory_file(name, size, flags)?;
     let mut at = 0;
     while at < record.len() {
         at += rustix::io::pwrite(&fd, &record[at..], RECORD_AT + at as u64)?;

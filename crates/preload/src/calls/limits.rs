@@ -4,6 +4,7 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
+use pvfs_posix::c::state::is_borrowed;
 use pvfs_posix::limit;
 use rustix::process::{Resource, getrlimit};
 
@@ -33,8 +34,9 @@ pub fn note() {
     limit::note(getrlimit(Resource::Fsize).current);
 }
 
+/// A child that runs in its parent's memory (vfork) has a limit of its own.
 fn changed(resource: c_uint, done: c_int) -> c_int {
-    if done == 0 && resource == libc::RLIMIT_FSIZE {
+    if done == 0 && resource == libc::RLIMIT_FSIZE && !is_borrowed() {
         note();
     }
     done

@@ -18,9 +18,10 @@ use std::path::PathBuf;
 /// until they are changed elsewhere, which is seen at once; the default), cache=none (every question
 /// goes to the manager) or cache=timeout=SECONDS (changes are seen that late); direct=auto, on or
 /// off (bypass the page cache); threads=COUNT; nosuid, nodev, noexec, noatime, sync, dirsync and their opposites;
-/// fsname=NAME; debug. With remount, a mount is made read-only or writable, or is given others of the options between
-/// nosuid and dirsync; it stays what it is otherwise, and files stay open. Those that only mount(8) or systemd look at (defaults, _netdev, noauto,
-/// nofail, user, x-...) are taken and ignored.
+/// fsname=NAME; debug. With remount, a mount is made read-only or writable, or is given others of
+/// the options between nosuid and dirsync; it stays what it is otherwise, and files stay open.
+/// Those that only mount(8) or systemd look at (defaults, _netdev, noauto, nofail, user, x-...) are
+/// taken and ignored.
 #[derive(clap::Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -168,7 +168,7 @@ fn files_grow_no_further_than_their_limit() {
         SAY(copy_file_range(g, &at, f, &to, 100, 0)); SAY(copy_file_range(g, &at, f, &to, 100, 0)); SAY(signals); SAY(ftruncate(g, 20000)); SAY(pwrite(g, b, 5, 15000)); SAY(pread(g, b, 50000, 0));
         FILE *s = fopen("s", "w"); for (int i = 0; i < 30000; i++) fputc('x', s); SAY(fclose(s)); signal(SIGXFSZ, SIG_DFL);
         SAY(WTERMSIG(system("echo fits > small; exec head -c 50000 /dev/zero > large"))); struct stat st; SAY(stat("large", &st)); SAY(st.st_size); if (!fork()) { write(a, b, 100); write(a, b, 1); _exit(0); } int w; wait(&w); SAY(WTERMSIG(w));
-        SAY(setrlimit(RLIMIT_FSIZE, &old)); SAY(write(f, b, 50000)); l.rlim_cur = 10; SAY(syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, &l, 0L)); signal(SIGXFSZ, SIG_IGN); SAY(pwrite(f, b, 20, 5)); SAY(pwrite(f, b, 20, 10));
+        SAY(setrlimit(RLIMIT_FSIZE, &old)); if (!vfork()) { setrlimit(RLIMIT_FSIZE, &l); _exit(0); } wait(0); SAY(write(f, b, 50000)); l.rlim_cur = 10; SAY(syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, &l, 0L)); signal(SIGXFSZ, SIG_IGN); SAY(pwrite(f, b, 20, 5)); SAY(pwrite(f, b, 20, 10));
     "#,
     );
 }
